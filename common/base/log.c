@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/text.h"
 
 #define MSG_MAX 1024
@@ -41,17 +45,19 @@ void vhca_log_set_sink(void (*fn)(enum vhca_log_level level, const char *msg))
 
 /* JOURNAL_STREAM names the journal's end as "device:inode"; it is inherited, so stderr is compared
  * with it. */
-static int stderr_is_journal(void)
+static bool stderr_is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
-	char mine[64];
+	char mine[64] = ""; /* no stream is called so */
 	struct stat st;
 
-	if (!stream || fstat(STDERR_FILENO, &st) < 0)
-		return 0;
-	(void)snprintf(mine, sizeof(mine), "%llu:%llu", (unsigned long long)st.st_dev,
-		       (unsigned long long)st.st_ino);
-	return strcmp(stream, mine) == 0;
+	if (atomic_load(&to_journal) >= 0)
+		return atomic_load(&to_journal);
+	if (stream && fstat(STDERR_FILENO, &st) == 0)
+		(void)snprintf(mine, sizeof(mine), "%llu:%llu", (unsigned long long)st.st_dev,
+			       (unsigned long long)st.st_ino);
+	atomic_store(&to_journal, stream && strcmp(stream, mine) == 0);
+	return atomic_load(&to_journal);
 }
 
 /* A line that an outsider's text (domain name, XML) can reach must stay one line and harmless on a
@@ -86,7 +92,7 @@ static int format_head(char *buf, size_t size, enum vhca_log_level level)
 	struct tm tm;
 	char day[32];
 
-	if (atomic_load(&to_journal))
+	if (stderr_is_journal())
 		return snprintf(buf, size, "<%d>", levels[level].priority);
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
 	if (!gmtime_r(&now.tv_sec, &tm) || !strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm))
@@ -101,8 +107,6 @@ static void write_line(enum vhca_log_level level, const char *msg)
 	int head;
 	size_t len;
 
-	if (atomic_load(&to_journal) < 0)
-		atomic_store(&to_journal, stderr_is_journal());
 	head = format_head(line, 64, level);
 	len = (size_t)head + escape(line + head, sizeof(line) - (size_t)head - 1, msg);
 	line[len++] = '\n';
@@ -110,10 +114,57 @@ static void write_line(enum vhca_log_level level, const char *msg)
 		return; /* nowhere left to report it */
 }
 
-void vhca_log(enum vhca_log_level level, const char *fmt, ...)
+/* ---- the journal's own protocol: a datagram of lines, FIELD=value ---- */
+
+#define FIELD_MAX 1024
+
+static void add_field(struct vhca_strbuf *sb, const char *name, const char *value)
+{
+	char escaped[FIELD_MAX * 4];
+
+	(void)escape(escaped, sizeof(escaped), value);
+	if (strlen(value) <= FIELD_MAX)
+		vhca_strbuf_add(sb, "%s=%s\n", name, escaped);
+}
+
+/* Never waits: of a journal that is behind, whoever reads the lines may be told. */
+static bool send_entry(enum vhca_log_level level, const char *id,
+		       const struct vhca_log_field *fields, const char *msg)
+{
+	static const struct sockaddr_un journal = {.sun_family = AF_UNIX,
+						   .sun_path = "/run/systemd/journal/socket"};
+	VHCA_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char buf[MSG_MAX * 16];
+	struct vhca_strbuf entry;
+
+	vhca_strbuf_init(&entry, buf, sizeof(buf));
+	vhca_strbuf_add(&entry, "PRIORITY=%d\nSYSLOG_IDENTIFIER=%s\nMESSAGE_ID=%s\n",
+			levels[level].priority, program_invocation_short_name, id);
+	add_field(&entry, "MESSAGE", msg);
+	for (; fields->name; fields++)
+		add_field(&entry, fields->name, fields->value);
+	return fd >= 0 && sendto(fd, entry.buf, entry.len, MSG_DONTWAIT | MSG_NOSIGNAL,
+				 (const struct sockaddr *)&journal, sizeof(journal)) >= 0;
+}
+
+/* ---- messages ---- */
+
+/* Whether the line itself is still to be written. */
+static bool give_sink(enum vhca_log_level level, const char *msg)
 {
 	void (*sink)(enum vhca_log_level, const char *) = atomic_load(&log_sink);
-	char msg[MSG_MAX], escaped[MSG_MAX * 4];
+	char escaped[MSG_MAX * 4];
+
+	if (!sink)
+		return true;
+	(void)escape(escaped, sizeof(escaped), msg);
+	sink(level, escaped);
+	return false;
+}
+
+void vhca_log(enum vhca_log_level level, const char *fmt, ...)
+{
+	char msg[MSG_MAX];
 	int saved_errno = errno;
 	va_list ap;
 
@@ -122,11 +173,26 @@ void vhca_log(enum vhca_log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(msg, sizeof(msg), fmt, ap); /* a longer message is cut */
 	va_end(ap);
-	if (sink) {
-		(void)escape(escaped, sizeof(escaped), msg);
-		sink(level, escaped);
-	} else {
+	if (give_sink(level, msg))
 		write_line(level, msg);
-	}
+	errno = saved_errno;
+}
+
+void vhca_log_event(enum vhca_log_level level, const char *id, const struct vhca_log_field *fields,
+		    const char *fmt, ...)
+{
+	char msg[MSG_MAX];
+	int saved_errno = errno;
+	va_list ap;
+	bool sent;
+
+	if ((int)level > atomic_load(&max_level))
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	sent = stderr_is_journal() && send_entry(level, id, fields, msg);
+	if (give_sink(level, msg) && !sent)
+		write_line(level, msg);
 	errno = saved_errno;
 }

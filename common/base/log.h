@@ -26,6 +26,18 @@ void vhca_log_set_sink(void (*fn)(enum vhca_log_level level, const char *msg));
 void vhca_log(enum vhca_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+struct vhca_log_field {
+	const char *name, *value; /* "VHCA_WHO"; a value of more than 1 KiB is left out */
+};
+
+/*
+ * The same with a MESSAGE_ID (message_ids.h) and fields, if stderr is the journal's: as an entry of
+ * its own that stands for the line. A sink gets the line all the same. The last field has no name.
+ */
+void vhca_log_event(enum vhca_log_level level, const char *id, const struct vhca_log_field *fields,
+		    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+#define VHCA_LOG_FIELDS(...) ((const struct vhca_log_field[]){__VA_ARGS__, {NULL, NULL}})
+
 #define vhca_log_error(...)   vhca_log(VHCA_LOG_ERROR, __VA_ARGS__)
 #define vhca_log_warning(...) vhca_log(VHCA_LOG_WARNING, __VA_ARGS__)
 #define vhca_log_notice(...)  vhca_log(VHCA_LOG_NOTICE, __VA_ARGS__)

@@ -14,6 +14,7 @@
 #include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/message_ids.h"
 #include "common/base/text.h"
 #include "common/http/server_private.h"
 
@@ -241,6 +242,22 @@ static const char *shown(const char *path, char buf[static PATH_SHOWN + 4])
 	return buf;
 }
 
+/* As the man pages list them. */
+static void tell(const struct vhca_http_request *req, enum vhca_log_level level, const char *path,
+		 const char *status)
+{
+	const char *role = vhca_caller_role_to_string(req->role);
+	bool refused = strcmp(req->code, VHCA_CODE_ROLE_NEEDED) == 0;
+
+	vhca_log_event(level, refused ? VHCA_MESSAGE_REFUSED : VHCA_MESSAGE_CHANGE,
+		       VHCA_LOG_FIELDS({"VHCA_WHO", req->who}, {"VHCA_ROLE", role},
+				       {"VHCA_FROM", req->from}, {"VHCA_METHOD", req->method},
+				       {"VHCA_PATH", path}, {"VHCA_STATUS", status},
+				       {"VHCA_CODE", req->code}),
+		       "audit: %s (%s, %s) %s %s: %s%s%s", req->who, role, req->from, req->method,
+		       path, status, *req->code ? " " : "", req->code);
+}
+
 /*
  * Thousands of agents report again when the subnet manager is another one, and nobody has decided
  * on what they say: only what they may not is told. Whatever was done is told; what was refused,
@@ -250,16 +267,15 @@ void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 {
 	bool reads = strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0;
 	bool report = req->role >= VHCA_CALLER_AGENT && status != MHD_HTTP_FORBIDDEN;
-	char path[PATH_SHOWN + 4];
+	char path[PATH_SHOWN + 4], text[16];
 
 	if (reads || !req->who[0]) /* not let in */
 		return;
 	if (!report && status >= MHD_HTTP_BAD_REQUEST &&
 	    !vhca_ratelimit_allows(&req->srv->refusals, req->who, vhca_now_ms()))
 		return;
-	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s, %s) %s %s: %u%s%s",
-		 req->who, vhca_caller_role_to_string(req->role), req->from, req->method,
-		 shown(req->path, path), status, *req->code ? " " : "", req->code);
+	(void)snprintf(text, sizeof(text), "%u", status);
+	tell(req, report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, shown(req->path, path), text);
 }
 
 void vhca_http_audit_sweep(struct vhca_http_server *srv, uint64_t now_ms)

@@ -2,12 +2,14 @@
 #include "opensm/bindings/reports.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/message_ids.h"
 #include "common/base/text.h"
 #include "opensm/bindings/found_ports.h"
 
@@ -153,8 +155,12 @@ int vhca_osm_report_check_speaker(const struct vhca_osm_reports *reports,
 
 static void drop_pin(struct vhca_osm_reports *reports, uint64_t port_guid, const char *why)
 {
-	vhca_log_notice("port %s is not %s's any more: %s", VHCA_GUID_STR(port_guid),
-			vhca_osm_table_pinned(reports->table, port_guid), why);
+	const char *node = vhca_osm_table_pinned(reports->table, port_guid);
+
+	vhca_log_event(VHCA_LOG_NOTICE, VHCA_MESSAGE_PIN,
+		       VHCA_LOG_FIELDS({"VHCA_PORT_GUID", VHCA_GUID_STR(port_guid)},
+				       {"VHCA_NODE", ""}, {"VHCA_OLD_NODE", node}),
+		       "port %s is not %s's any more: %s", VHCA_GUID_STR(port_guid), node, why);
 	(void)vhca_osm_table_unpin(reports->table, port_guid);
 }
 
@@ -173,7 +179,10 @@ int vhca_osm_report_pin(struct vhca_osm_reports *reports, const struct vhca_osm_
 		drop_pin(reports, gone, "it has gone, and the node has a new one");
 	r = vhca_osm_table_pin(reports->table, port_guid, by->name, err);
 	if (r == 0)
-		vhca_log_notice("port %s is %s's from now on", VHCA_GUID_STR(port_guid), by->name);
+		vhca_log_event(VHCA_LOG_NOTICE, VHCA_MESSAGE_PIN,
+			       VHCA_LOG_FIELDS({"VHCA_PORT_GUID", VHCA_GUID_STR(port_guid)},
+					       {"VHCA_NODE", by->name}, {"VHCA_OLD_NODE", ""}),
+			       "port %s is %s's from now on", VHCA_GUID_STR(port_guid), by->name);
 	return r;
 }
 
@@ -195,8 +204,10 @@ int vhca_osm_report_unpin(struct vhca_osm_reports *reports, uint64_t port_guid,
 {
 	int r;
 
-	if (vhca_osm_table_unpin(reports->table, port_guid))
+	if (vhca_osm_table_pinned(reports->table, port_guid)) {
+		drop_pin(reports, port_guid, "it was released");
 		return 0;
+	}
 	r = vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_pin", 0, "port %s is pinned to nobody",
 			   VHCA_GUID_STR(port_guid));
 	vhca_error_hint(err, "a port in a line of [agents] in vhcasm.conf is released there");
@@ -258,7 +269,38 @@ static void evict(const struct vhca_osm_reports *reports, uint64_t vguid,
 		vhca_log_notice("%s: evicted from port %s index %d", VHCA_GUID_STR(vguid),
 				VHCA_GUID_STR(ev->at.port_guid), ev->at.gid_index);
 }
+
 /* ---- bindings and keys ---- */
+
+/* Of that port, or the port itself if it is nobody's. */
+static const char *owner_of(const struct vhca_osm_reports *reports, uint64_t port_guid,
+			    char buf[static VHCA_GUID_STRLEN])
+{
+	const char *node = vhca_osm_node_of(&reports->conf->agents, reports->table, port_guid);
+
+	return node ? node : vhca_guid_format(buf, port_guid);
+}
+
+/* A migration, or a take-over. What a node moves between ports of its own nobody loses. */
+static void tell_owner(const struct vhca_osm_reports *reports, const struct vhca_osm_binding *now,
+		       uint64_t old_port)
+{
+	char epoch[24], old_buf[VHCA_GUID_STRLEN], new_buf[VHCA_GUID_STRLEN];
+	const char *old_owner = owner_of(reports, old_port, old_buf);
+	const char *owner = owner_of(reports, now->port_guid, new_buf);
+
+	if (!old_port || strcmp(owner, old_owner) == 0)
+		return;
+	(void)snprintf(epoch, sizeof(epoch), "%" PRIu64, now->epoch);
+	vhca_log_event(VHCA_LOG_INFO, VHCA_MESSAGE_OWNER,
+		       VHCA_LOG_FIELDS({"VHCA_VGUID", VHCA_GUID_STR(now->vguid)},
+				       {"VHCA_EPOCH", epoch},
+				       {"VHCA_PORT_GUID", VHCA_GUID_STR(now->port_guid)},
+				       {"VHCA_OLD_PORT_GUID", VHCA_GUID_STR(old_port)},
+				       {"VHCA_NODE", owner}, {"VHCA_OLD_NODE", old_owner}),
+		       "%s: was %s's, is %s's at epoch %" PRIu64, VHCA_GUID_STR(now->vguid),
+		       old_owner, owner, now->epoch);
+}
 
 /*
  * Above half of the table nobody binds all that is left; what is there stays. Of an epoch that is
@@ -321,21 +363,26 @@ int vhca_osm_report_put(struct vhca_osm_reports *reports, const struct vhca_osm_
 {
 	struct vhca_osm_binding b = vhca_osm_own_port_of(reports->subnet, reports->table, want);
 	size_t pkeys_max = 0;
-	uint64_t revision;
+	const struct vhca_osm_binding *old;
+	uint64_t revision, old_port;
 	int r = check_report(reports, &b, &pkeys_max, err);
 
 	if (r < 0)
 		return r;
+	old = vhca_osm_table_find(reports->table, want->vguid);
+	old_port = old && !old->withdrawn ? old->port_guid : 0;
 	revision = vhca_osm_table_revision(reports->table);
 	plan_eviction(reports, want, from_port, ret);
 	r = vhca_osm_table_put(reports->table, &b, pkeys_max, err);
 	if (r == 0)
 		evict(reports, want->vguid, ret);
-	if (r == 0 && revision != vhca_osm_table_revision(reports->table))
-		vhca_log_info("%s: bound to port %s index %u at epoch %" PRIu64 ", %u keys",
-			      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid),
-			      want->gid_index, want->epoch, want->n_pkeys);
-	return r;
+	if (r < 0 || revision == vhca_osm_table_revision(reports->table))
+		return r;
+	vhca_log_info("%s: bound to port %s index %u at epoch %" PRIu64 ", %u keys",
+		      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid), want->gid_index,
+		      want->epoch, want->n_pkeys);
+	tell_owner(reports, want, old_port);
+	return 0;
 }
 
 int vhca_osm_report_check_place(const struct vhca_osm_reports *reports,
@@ -467,7 +514,8 @@ int vhca_osm_report_forget_port(struct vhca_osm_reports *reports, uint64_t port_
 		r = vhca_osm_table_declare(t, port_guid, NULL, 0, 0, err);
 	if (r < 0)
 		return r;
-	(void)vhca_osm_table_unpin(t, port_guid);
+	if (vhca_osm_table_pinned(t, port_guid))
+		drop_pin(reports, port_guid, "it has gone");
 	vhca_log_notice("port %s has gone: %zu bindings are withdrawn, %zu are left",
 			VHCA_GUID_STR(port_guid), ret->n, ret->left);
 	return 0;

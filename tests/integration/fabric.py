@@ -369,6 +369,7 @@ class Manager:
         self.hardware = hardware or {}    # what smpcount.c says of it
         self.slow = slow    # slow_disk.c or slow_lock.c as a library
         self.asan = ""    # more for ASAN_OPTIONS, ":" first
+        self.journal = None     # a journal.Journal, which it then has
         self.process, self.woken = None, 0.0
 
     def _write(self, name, text):
@@ -394,6 +395,8 @@ class Manager:
         few_descriptors()
         if self.cache_size:
             small_disk(self.cache_dir, self.cache_size)
+        if self.journal:
+            self.journal.prepare()
 
     def slow_down(self, ms):
         """Each fsync takes so long from now on."""
@@ -439,8 +442,9 @@ class Manager:
                            f"dump_files_dir {self.dir}\nevent_plugin_name vhcasm\n"
                            f"event_plugin_options {conf}\n{self.opensm_conf}\n")
         with open(os.path.join(self.dir, "stdout.log"), "a") as out:
+            heard = self.journal.environment(out) if self.journal else {}
             self.process = subprocess.Popen([tool("opensm"), "-F", main], cwd=self.dir,
-                                            env=self._environment(), stdin=subprocess.DEVNULL,
+                                            env={**self._environment(), **heard}, stdin=subprocess.DEVNULL,
                                             stdout=out, stderr=out, preexec_fn=self._prepare)
         if wait:
             wait_for("OpenSM is ready", lambda: self.alive() and self.api.ready(), timeout)

@@ -22,6 +22,7 @@ import unittest
 import urllib.parse
 
 import exposition
+import journal
 import openapi
 import tap
 from callers import acting_as
@@ -48,7 +49,7 @@ class Agent:
     def __init__(self, where):
         self.where = where
         self.conf = f"{where}/vhcad.conf"
-        self.process = None
+        self.process = self.journal = None
         self.write(conf_text(where))
 
     def write(self, text):
@@ -57,7 +58,9 @@ class Agent:
 
     def start(self):
         self.log = open(f"{self.where}/log", "ab")
-        self.process = subprocess.Popen([VHCAD, "-c", self.conf], stderr=self.log, stdout=self.log, env=ENV)
+        env = {**ENV, **self.journal.environment(self.log)} if self.journal else ENV
+        self.process = subprocess.Popen([VHCAD, "-c", self.conf], stderr=self.log, stdout=self.log, env=env,
+                                        preexec_fn=self.journal and self.journal.prepare)
         self.wait(lambda: self.get("/readyz")[0] == 200)
 
     def wait(self, cond, seconds=20):
@@ -554,6 +557,36 @@ class Roles(Case):
         self.assertEqual(lines, [f"{who} (operate, {pid}) POST /v1/drain: 403 role_needed",
                                  f"{who} (operate, {pid}) DELETE /v1/domains/test/vfs/ib0%0a: 404 no_such_claim",
                                  f"{who} (admin, {pid}) DELETE /v1/drain: 200"])
+
+    def test_the_journal_has_the_fields_of_each_change_and_refusal(self):
+        self.agent.stop()
+        self.agent.journal = journal.Journal(self.where)
+        self.addCleanup(self.agent.journal.close)
+        self.agent.start()
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        self.agent.request("GET", "/v1/vfs", user=self.user)
+        self.agent.request("DELETE", "/v1/domains/test/vfs/ib0%0aVHCA_WHO:0", user=self.user)
+        self.agent.request("POST", "/v1/drain", {"park": True}, user=self.user)
+        self.agent.stop()
+        who, pid = f"uid:{self.user.pw_uid}", f"pid {os.getpid()}"
+        same = {"PRIORITY": "5", "SYSLOG_IDENTIFIER": "vhcad", "VHCA_WHO": who, "VHCA_ROLE": "operate", "VHCA_FROM": pid}
+        path = "/v1/domains/test/vfs/ib0%0aVHCA_WHO:0"
+        self.assertEqual(self.agent.journal.entries("change"), [{
+            **same, "MESSAGE_ID": journal.IDS["change"], "VHCA_METHOD": "DELETE", "VHCA_PATH": path, "VHCA_STATUS": "404",
+            "VHCA_CODE": "no_such_claim", "MESSAGE": f"audit: {who} (operate, {pid}) DELETE {path}: 404 no_such_claim"}])
+        self.assertEqual(self.agent.journal.entries("refused"), [{
+            **same, "MESSAGE_ID": journal.IDS["refused"], "VHCA_METHOD": "POST", "VHCA_PATH": "/v1/drain", "VHCA_STATUS": "403",
+            "VHCA_CODE": "role_needed", "MESSAGE": f"audit: {who} (operate, {pid}) POST /v1/drain: 403 role_needed"}])
+        self.assertNotIn(f"<5>audit: {who}", self.agent.log_text())    # told once
+
+    def test_without_a_journal_the_line_stays(self):
+        self.agent.stop()
+        self.agent.journal = journal.Journal(self.where)
+        self.agent.journal.close()    # the name is there still, and nobody listens
+        self.agent.start()
+        self.agent.request("POST", "/v1/drain", {"park": True}, user=self.user)
+        self.agent.stop()
+        self.assertIn(f"<5>audit: uid:{self.user.pw_uid} (operate, pid {os.getpid()}) POST /v1/drain: 403 role_needed\n", self.agent.log_text())
 
 
 if __name__ == "__main__":

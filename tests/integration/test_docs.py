@@ -72,6 +72,29 @@ class Configuration(unittest.TestCase):
         self.assertEqual(shipped, manual_keys("docs/man/neutron-vhca-agent.8.rst"))
 
 
+def message_fields(folders):
+    """{MESSAGE_ID: fields} of the messages that the C files there tell."""
+    ids = dict(re.findall(r'#define (VHCA_MESSAGE_\w+) +"([0-9a-f]{32})"', read("common/base/message_ids.h")))
+    found = {}
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.c")):
+        for call in re.findall(r"vhca_log_event\((.*?)\);", path.read_text("utf-8"), re.S):
+            for name in re.findall(r"VHCA_MESSAGE_\w+", call):
+                found.setdefault(ids[name], set()).update(re.findall(r'\{"(\w+)"', call))
+    return found
+
+
+class Messages(unittest.TestCase):
+    def test_the_manuals_list_every_message_with_its_fields(self):
+        for path, folders in (("docs/man/vhcad.8.rst", ("common", "agent")), ("docs/man/libvhcasm.7.rst", ("common", "opensm"))):
+            said = dict(re.findall(r"^``([0-9a-f]{32})``\n((?:    .*\n)+)", read(path), re.M))
+            told = message_fields(folders)
+            self.assertEqual(said.keys(), told.keys(), path)
+            for number, text in said.items():
+                if "The same" not in text:
+                    self.assertEqual(set(re.findall(r"``(VHCA_\w+)``", text)), told[number], f"{path}: {number}")
+        self.assertEqual(len(told), read("common/base/message_ids.h").count("#define VHCA_MESSAGE_"))
+
+
 def is_run(test, program, case):
     """A case that is registered in its program; one that is only defined does not count."""
     if program == "gates":

@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 import fabric
+import journal
 import openapi
 import tap
 from test_agent import ENV, Agent, conf_text
@@ -288,6 +289,34 @@ class Door(Case):
                 fabric.wait_for("the reason", lambda: "not started" in sm.log())
                 self.assertIn(words, sm.log())
                 self.assertEqual(sm.stop(), 0, sm.output())
+
+    @unittest.skipIf(os.geteuid(), "only root gives a program a journal of its own")
+    def test_the_journal_is_told_of_pins_owners_and_refusals(self):
+        sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
+        sm.conf += "roles = cert:spiffe://x/y:admin\n[agents]\nhv1 = cert:hv1.example.org\nhv2 = cert:2001:db8::7\n"
+        sm.journal = journal.Journal(sm.dir)
+        self.addCleanup(sm.journal.close)
+        sm.start(wait=False)
+        fabric.wait_for("OpenSM is ready", lambda: sm.alive() and self.ask("/readyz", client="by-uri")[0] == 200, 20)
+        vguid, ports = "0x02c9ab0000000001", {"named": fabric.port_guid(2), "by-address": fabric.port_guid(3)}
+        for client, port in ports.items():
+            self.assertEqual(self.ask(f"/v1/members/{port}", None, client, "PUT", {"pkeys": []})[0], 200)
+        for epoch, (client, port) in enumerate(ports.items(), 1):
+            body = {"epoch": epoch, "port_guid": port, "gid_index": 1, "lid": 0, "pkeys": ["0x8001"]}
+            self.assertEqual(self.ask(f"/v1/bindings/{vguid}", None, client, "PUT", body)[0], 200)
+        p1, p2 = ports.values()
+        self.assertEqual(self.ask(f"/v1/pins/{p1}", None, "named", "DELETE")[0], 403)
+        self.assertEqual(self.ask(f"/v1/pins/{p1}", None, "by-uri", "DELETE")[0], 200)
+        self.assertEqual(sm.stop(), 0)
+        shown = lambda kind, *names: [tuple(entry[name] for name in names) for entry in sm.journal.entries(kind)]
+        self.assertEqual(shown("pin", "VHCA_PORT_GUID", "VHCA_NODE", "VHCA_OLD_NODE"), [(p1, "hv1", ""), (p2, "hv2", ""), (p1, "", "hv1")])
+        self.assertEqual(shown("owner", "VHCA_VGUID", "VHCA_EPOCH", "VHCA_PORT_GUID", "VHCA_OLD_PORT_GUID", "VHCA_NODE", "VHCA_OLD_NODE"),
+                         [(vguid, "2", p2, p1, "hv2", "hv1")])
+        self.assertEqual(shown("refused", "VHCA_WHO", "VHCA_ROLE", "VHCA_FROM", "VHCA_METHOD", "VHCA_PATH", "VHCA_STATUS"),
+                         [("cert:hv1.example.org", "agent", "127.0.0.1", "DELETE", f"/v1/pins/{p1}", "403")])
+        self.assertEqual(shown("change", "SYSLOG_IDENTIFIER", "VHCA_WHO", "VHCA_ROLE", "VHCA_METHOD", "VHCA_STATUS", "VHCA_CODE"),
+                         [("opensm", "cert:spiffe://x/y", "admin", "DELETE", "200", "")])
+        self.assertIn("audit: cert:hv1.example.org (agent, 127.0.0.1) DELETE", sm.log())
 
     def test_a_token_has_the_name_and_the_role_of_its_line(self):
         may = {"metrics": {"metrics"}, "read": {"metrics", "read"}, "operate": {"metrics", "read"}, "admin": {"metrics", "read", "admin", "agent"},
