@@ -200,7 +200,7 @@ static bool is_held_back(struct vhca_engine *e, struct vhca_vf *vf)
 		      "dead and fenced: vhcactl takeover %s EVIDENCE",
 		      VHCA_GUID_STR(c->identity.guid), c->sm_answer_reason,
 		      VHCA_UUID_STR(&c->domain));
-	if (waited < HELD_BACK_MS) {
+	if (waited < HELD_BACK_MS && !vhca_engine_vouched_since(e, &c->domain, c->sm_answer_ms)) {
 		engine_again(e, vf, HELD_BACK_MS - waited);
 	} else {
 		c->sm_answer_ms = vhca_now_ms();

@@ -159,9 +159,14 @@ int vhca_engine_takeover(struct vhca_engine *e, const struct vhca_uuid *domain,
 		return r;
 	vhca_events_add(e->args.events, "domain", VHCA_UUID_STR(domain),
 			"may take its addresses over from another host: %s", evidence);
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (vhca_uuid_equal(&c->domain, domain) && holds_refused_vf(e, c))
+	TAILQ_FOREACH (c, &e->model.claims, link) {
+		if (!vhca_uuid_equal(&c->domain, domain))
+			continue;
+		if (holds_refused_vf(e, c))
 			request_again(e, c);
+		else if (vhca_claim_awaits(c) == VHCA_AWAITS_SM)
+			engine_mark(e, c->vf); /* the hook holds its guest for 1.2 s */
+	}
 	if (dom)
 		engine_ask_again(e, dom);
 	return 0;

@@ -272,12 +272,54 @@ static void test_vouched_for_port_stays(void **state)
 	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_ATTACHED);
 }
 
+static bool is_programmed(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return engine_vf(w, 1)->state == VHCA_VF_PROGRAMMED;
+}
+
+/* Its hook waits for little more than the second after which the SM is asked again. */
+static void test_vouched_for_port_is_asked_for_at_once(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct answer a = {0};
+
+	w->fenced = true;
+	w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[1].bdf;
+	world_start(w);
+	settle_free(w);
+	world_domain_start(w, 0, NULL);
+	req = want(w);
+	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, is_told, NULL));
+	name_other_owner(w);
+	for (unsigned int i = 0; i < 100; i++)
+		world_round(w, 0);
+	assert_int_equal(vhca_claim_awaits(port(w)), VHCA_AWAITS_SM);
+	assert_false(engine_vf(w, 1)->committing);
+	assert_int_equal(vhca_engine_takeover(w->engine, &req.domain, "hvb is fenced", &err), 0);
+	for (unsigned int i = 0; i < 100 && !engine_vf(w, 1)->committing; i++)
+		world_round(w, 0);
+	assert_true(engine_vf(w, 1)->committing);
+	assert_true(world_until(w, is_told, NULL));
+	name_other_owner(w);
+	assert_int_equal(port(w)->epoch, UINT64_C(2) << 32);
+	accept(w);
+	assert_true(world_until(w, is_programmed, NULL) && a.ok);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_evacuated_port_is_reserved),	     TEST(test_forced_off_port_is_reserved),
-		TEST(test_port_of_another_host_is_reserved), TEST(test_port_that_leaves_is_busy),
-		TEST(test_release_outlives_a_forced_unplug), TEST(test_vouched_for_port_stays),
+		TEST(test_evacuated_port_is_reserved),
+		TEST(test_forced_off_port_is_reserved),
+		TEST(test_port_of_another_host_is_reserved),
+		TEST(test_port_that_leaves_is_busy),
+		TEST(test_release_outlives_a_forced_unplug),
+		TEST(test_vouched_for_port_stays),
+		TEST(test_vouched_for_port_is_asked_for_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
