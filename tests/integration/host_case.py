@@ -20,6 +20,7 @@ FREE, VF, OTHER_VF = "0000:01:00.1", "0000:01:00.2", "0000:01:00.3"
 UUID, OTHER_UUID = "6d3a0000-0000-4000-8000-000000000001", "6d3a0000-0000-4000-8000-000000000002"
 MAC, OTHER_MAC = "fa:16:3e:12:34:56", "fa:16:3e:12:34:57"
 GUID = "0xfa163e0000123456"
+PORT_GUID = "0x0002c90300000011"
 HCA = f"vfs = keep\nfabric = physnet1\nreserve = {VF} {OTHER_VF}\n"
 SETTLED = 1   # seconds in which whatever was begun has shown
 
@@ -47,7 +48,7 @@ class Host(Agent):
         self.log = open(f"{self.where}/log", "ab")
         self.process = subprocess.Popen(
             [os.environ["VHCA_SIM_HOST"], self.conf], stderr=self.log, stdout=self.log,
-            env={**ENV, "SIM_PORT_GUID": "0x0002c90300000011", "SIM_LID": lid.name, "SIM_VFS": "4",
+            env={**ENV, "SIM_PORT_GUID": PORT_GUID, "SIM_LID": lid.name, "SIM_VFS": "4",
                  "SIM_PID": f"{self.where}/pid", "SIM_WRITES": f"{self.where}/writes", **self.before})
         self.until_free()
 

@@ -10,6 +10,7 @@ import warnings
 
 warnings.simplefilter('ignore')
 
+from neutron.api.rpc.handlers import resources_rpc
 from neutron.conf.agent import common as agent_config
 from neutron.db import agents_db
 from neutron.plugins.ml2 import rpc as ml2_rpc
@@ -121,7 +122,7 @@ class Case(test_plugin.Ml2PluginV2TestCase):
     def serve(self):
         """Neutron answers calls."""
         self.neutron_servers = [
-            serve([ml2_rpc.RpcCallbacks(self.plugin.notifier, self.plugin.type_manager)], topic=topics.PLUGIN),
+            serve([ml2_rpc.RpcCallbacks(self.plugin.notifier, self.plugin.type_manager), resources_rpc.ResourcesPullRpcCallback()], topic=topics.PLUGIN),
             serve([agents_db.AgentExtRpcCallback(self.plugin)], topic=topics.REPORTS)]
 
     def stop_neutron(self):
@@ -156,6 +157,11 @@ class Case(test_plugin.Ml2PluginV2TestCase):
         if agent.wait(TURN) or (due and time.monotonic() >= due):
             seconds = agent.look()
             agent.due = seconds and time.monotonic() + seconds
+
+    @staticmethod
+    def is_settled(agent):
+        """All that was left has been looked at, and Neutron asked."""
+        return not agent._woken and not any(seen.ask for seen in agent._seen.values())
 
     def until_status(self, port, status, *agents):
         self.until(lambda: self.status(port) == status, *agents)

@@ -12,6 +12,8 @@ except ImportError as why:
     print(f'1..0 # SKIP {why} (tools/deps cloud)')
     sys.exit()
 
+import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -22,15 +24,19 @@ from unittest import mock
 from oslo_config import cfg
 import oslo_messaging
 
+import sm
 import tap
-from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, PHYSNET, UUID, VF
+from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, PHYSNET, UUID, VF, WAIT
+from neutron.api.rpc.handlers import resources_rpc
 from neutron.plugins.ml2 import rpc as ml2_rpc
 from neutron_lib.api.definitions import portbindings
-from host_case import OTHER_UUID, OTHER_VF
+from host_case import GUID, OTHER_UUID, OTHER_VF, PORT_GUID
 
 from networking_vhca import agent as vhca_agent
 from networking_vhca import partitions
 from networking_vhca import vhcad
+
+DEAD = '0x0002c90300000999'     # the dead host's port
 
 
 class Bindings(Case):
@@ -162,7 +168,7 @@ class Ports(Case):
         port = self.make_port()
         self.vhcad.add()
         self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
-        self.until(lambda: self.agent.is_settled())
+        self.until(lambda: self.is_settled(self.agent))
         self.assertEqual((self.status(port), self.vhcad.claim()['reserved']), ('DOWN', True))
         self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
         self.until_status(port, 'ACTIVE')
@@ -175,7 +181,7 @@ class Ports(Case):
 
     def test_plugged_before_it_is_bound(self):
         self.vhcad.add()
-        self.until(lambda: self.agent.is_settled())
+        self.until(lambda: self.is_settled(self.agent))
         self.assertEqual(self.vhcad.claim()['pkeys'], [])
         port = self.make_port()
         self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
@@ -258,7 +264,7 @@ class Ports(Case):
         """Its port has gone to one that Neutron has here: nothing is set of that."""
         self.make_port(domain=UUID)
         self.vhcad.add(uuid=OTHER_UUID)
-        self.until(lambda: self.agent.is_settled())
+        self.until(lambda: self.is_settled(self.agent))
         self.assertEqual(self.vhcad.claim()['pkeys'], [])
 
     def test_down_that_neutron_does_not_take(self):
@@ -274,7 +280,7 @@ class Ports(Case):
         """No port is taken for new by it, and what Neutron has said meanwhile is not lost."""
         port = self.boot()
         self.until_status(port, 'ACTIVE')
-        self.until(lambda: self.agent.is_settled())
+        self.until(lambda: self.is_settled(self.agent))
         seen = list(self.agent._seen.values())
         with mock.patch.object(self.agent._api, 'ports', side_effect=vhcad.Silent('no answer')):
             self.set_keys(port, '0x8001,0x0002')
@@ -309,7 +315,7 @@ class Ports(Case):
         self.until_status(port, 'ACTIVE')
         before = self.vhcad.writes()
         self.agent = self.agent_of(HOST)
-        self.until(lambda: self.agent.is_settled())
+        self.until(lambda: self.is_settled(self.agent))
         self.assertEqual((self.status(port), self.vhcad.writes()), ('ACTIVE', before))
         self.vhcad.delete()
         self.agent = self.agent_of(HOST)
@@ -432,7 +438,7 @@ class Migration(Case):
         self.assertEqual(self.there.add(bdf=VF, uuid=OTHER_UUID)[2], 0)
         self.bind_there()
         self.activate()
-        self.until(lambda: self.agent_there.is_settled(), self.agent_there)
+        self.until(lambda: self.is_settled(self.agent_there), self.agent_there)
         self.assertEqual(self.there.claim(VF)['pkeys'], [])
 
     def test_fails(self):
@@ -441,8 +447,106 @@ class Migration(Case):
         self.vhcad.delete()
         self.until_status(port, 'DOWN', self.agent, self.agent_there)
         self.begin_at_source(port)
-        self.until(lambda: self.agent_there.is_settled(), self.agent_there)
+        self.until(lambda: self.is_settled(self.agent_there), self.agent_there)
         self.assertEqual((self.claim_there(), self.plugin.nova_notifier.notify_port_active_direct.call_count), (([], True), 1))
+
+
+class Evacuation(Case):
+    """A host is dead, and the subnet manager knows the port's GUID there. Nova binds the port here, plugs it, and begins its domain."""
+
+    generations = itertools.count(1, 2)     # of epochs: above all that the agent here has ever had
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.sm = sm.Sm()
+        cls.addClassCleanup(cls.sm.close)
+        with open(cls.vhcad.conf, encoding='utf-8') as f:
+            text = f.read()
+        cls.vhcad.write(f'{text}[sm]\nbackend = vhcasm\nurl = {cls.sm.url}\n')
+        cls.vhcad.kill()
+
+    def setUp(self):
+        super().setUp()
+        if hasattr(resources_rpc.ResourcesPullRpcApi, '_instance'):     # of another test's bus
+            del resources_rpc.ResourcesPullRpcApi._instance
+        self.generation = next(self.generations)
+        self.at_dead = {GUID: (self.generation << 32 | 7, DEAD)}
+        self.sm.owners = dict(self.at_dead)
+        self.pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.addCleanup(self.pool.shutdown)
+
+    def plug(self, **kwargs):
+        port = self.make_port(**kwargs)
+        self.vhcad.add()
+        self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
+        return port
+
+    def begins(self):
+        """Whether libvirt may begin the domain; the L2 agent looks meanwhile."""
+        begun = self.pool.submit(self.vhcad.begin)
+        self.until(begun.done)
+        return begun.result() == 'pass\n'
+
+    def until_down_by(self, why):
+        self.until(lambda: why in self.report()['ports_down'].get(MAC, ''))
+        self.assertEqual((self.vhcad.claim()['waits_for'], self.sm.owners), ('sm', self.at_dead))
+
+    def until_up(self, port):
+        self.vhcad.wait(self.begins, WAIT)
+        self.until_status(port, 'ACTIVE')
+        epoch, owner = self.sm.owners[GUID]
+        self.assertEqual((epoch >> 32, owner), (self.generation + 1, PORT_GUID))
+        said = [event['text'] for event in self.vhcad.get('/v1/events?since=oldest')[1]['events']]
+        self.assertTrue(any(f'Neutron has its ports at {HOST}' in text for text in said), said)
+
+    def test_neutrons_word_is_enough(self):
+        self.until_up(self.plug())
+
+    def test_a_port_of_another_network_has_its_mac(self):
+        """It may be the one that has the GUID, and lives."""
+        twin = self.make_port(self.make_network(segment=40), domain=OTHER_UUID, host=OTHER_HOST)
+        port = self.plug()
+        self.assertFalse(self.begins())
+        self.until_down_by(f'Neutron {MAC} at {HOST}, {OTHER_HOST}')
+        self._delete('ports', twin['id'])
+        self.until_up(port)
+
+    def test_another_port_of_the_instance_has_a_twin(self):
+        """What is said of an instance counts for all of its ports."""
+        network = self.make_network()
+        self.make_port(network, mac=OTHER_MAC, bdf=OTHER_VF)
+        twin = self.make_port(self.make_network(segment=40), mac=OTHER_MAC, domain=OTHER_UUID, host=OTHER_HOST)
+        self.assertEqual(self.vhcad.add(mac=OTHER_MAC, bdf=OTHER_VF)[2], 0)
+        port = self.plug(network=network)
+        self.assertFalse(self.begins())
+        self.until_down_by(f'Neutron {OTHER_MAC} at {HOST}, {OTHER_HOST}')
+        self._delete('ports', twin['id'])
+        self.until_up(port)
+
+    def test_bound_elsewhere_meanwhile(self):
+        """RabbitMQ has lost the message: what was true when it was plugged is no evidence."""
+        port = self.plug()
+        with mock.patch.object(vhca_agent.Agent, 'mark'):
+            self._update('ports', port['id'], {'port': {portbindings.HOST_ID: OTHER_HOST}})
+            self.assertFalse(self.begins())
+            self.until_down_by(f'Neutron {MAC} at {OTHER_HOST}')
+
+    def test_neutron_fails_at_it(self):
+        port = self.plug()
+        with mock.patch.object(resources_rpc.ResourcesPullRpcCallback, 'bulk_pull', side_effect=RuntimeError('of this port')):
+            self.assertFalse(self.begins())
+            self.until_down_by('Neutron fails at it: ')
+        self.until_up(port)
+
+    def test_without_the_role(self):
+        """docs/openstack.md gives it to the agent's user."""
+        port = self.plug()
+        refused = vhcad.Refused({'code': 'role_needed', 'detail': 'this needs the role admin'})
+        with mock.patch.object(vhcad.Vhcad, 'take_over', side_effect=refused):
+            self.assertFalse(self.begins())
+            self.until_down_by('role_needed: ')
+        self.until_up(port)
 
 
 tap.main(__name__)

@@ -14,6 +14,7 @@ import time
 from typing import Optional
 
 from neutron.agent import rpc as agent_rpc
+from neutron.api.rpc.handlers import resources_rpc
 from neutron.common import config as common_config
 from neutron.conf.agent import common as agent_config
 from neutron.conf import service as service_config
@@ -47,6 +48,10 @@ OPTIONS = [
     cfg.DictOpt('fabric_mappings', default={},
                 help='PHYSICAL_NETWORK:FABRIC, with commas between; none: each fabric of vhcad is the physical network of that name'),
 ]
+
+
+def _failure(e):
+    return f'Neutron fails at it: {str(e).splitlines()[0] if str(e) else type(e).__name__}'
 
 
 @dataclasses.dataclass
@@ -140,10 +145,6 @@ class Agent:
             self._marks.append(matches)
         self.wake()
 
-    def is_settled(self):
-        """All that was left has been looked at, and Neutron asked."""
-        return not self._woken and not any(seen.ask for seen in self._seen.values())
-
     def _take_marks(self):
         with self._wake:
             anew, marks = self._anew, self._marks
@@ -170,8 +171,7 @@ class Agent:
         return RETRY if self._is_unsettled() else LOOK_AGAIN
 
     def _is_unsettled(self):
-        return not self._fabrics or bool(self._leaving) or any(
-            seen.refusal or not seen.said or seen.is_doubtful for seen in self._seen.values())
+        return not self._fabrics or bool(self._leaving) or any(seen.refusal or not seen.said or seen.is_doubtful for seen in self._seen.values())
 
     def _lost(self, trouble, anew=True, marks=()):
         """What was to be looked at still is; where Neutron may have heard or not, that is all."""
@@ -253,7 +253,7 @@ class Agent:
             raise
         except Exception as e:    # Neutron's, by the RPC
             if len(names) == 1:
-                return {names[0]: f'Neutron fails at it: {str(e).splitlines()[0] if str(e) else type(e).__name__}'}
+                return {names[0]: _failure(e)}
             return {name: answer for name in names for answer in self._details_of([name]).values()}
 
     def _hear(self, port, name, answer):
@@ -290,7 +290,7 @@ class Agent:
     def _set_partitions(self, ports):
         """Whether vhcad was asked for anything."""
         todo = [port for port in ports.values() if self._is_due(port)]
-        for port, refusal in zip(todo, self._pool.map(self._set, todo)):
+        for port, refusal in zip(todo, self._pool.map(lambda port: self._set(port, ports), todo)):
             self._refuse(port, refusal)
             self._seen[port.key].again = time.monotonic() + RETRY
         return bool(todo)
@@ -299,21 +299,41 @@ class Agent:
         seen = self._seen[port.key]
         if seen.wanted is None:
             return False
-        attempt = (port.state, port.reserved)
-        if seen.wanted == port.pkeys:
+        attempt = (port.state, port.reserved, port.held_back)
+        if seen.wanted == port.pkeys and not port.held_back:
             seen.refusal = None
         elif attempt != seen.tried or seen.again <= time.monotonic():
             seen.tried = attempt
             return True
         return False
 
-    def _set(self, port):
+    def _set(self, port, ports):
+        """Why it is refused."""
+        seen, lack = self._seen[port.key], None
         try:
-            self._api.set_partitions(port, self._seen[port.key].wanted)
-        except vhcad.Refused as e:
-            return f'{e.code}: {e}'
-        except vhcad.Silent as e:
+            if port.held_back:
+                lack = self._take_over([other for other in ports.values() if other.domain == port.domain])
+            if seen.wanted != port.pkeys:
+                self._api.set_partitions(port, seen.wanted)
+        except (vhcad.Refused, vhcad.Silent) as e:
             return str(e)
+        return lack
+
+    def _take_over(self, ports):
+        """Who has a GUID elsewhere is dead or gone if Neutron's only active binding of its MAC is here. These are all of a domain's, for which the word
+        counts. Returns what speaks against it."""
+        try:
+            pull = resources_rpc.ResourcesPullRpcApi().bulk_pull
+            for port in ports:
+                same = pull(self._context, 'Port', {'mac_address': port.mac})
+                active = {(other.id, it.host) for other in same for it in other.bindings if it.host and it.status == constants.ACTIVE}
+                if active != {(self._seen[port.key].port_id, self.host)}:
+                    return f'another host has its GUID, and Neutron {port.mac} at {", ".join(sorted(host for _, host in active)) or "none"}'
+        except AWAY:
+            raise
+        except Exception as e:
+            return _failure(e)
+        self._api.take_over(ports[0], f'Neutron has its ports at {self.host}')
         return None
 
     def _refuse(self, port, refusal):
@@ -333,7 +353,7 @@ class Agent:
             return True if port.reserved else None
         if not seen.is_active:
             return None
-        return bool(seen.wanted) and port.pkeys == seen.wanted and port.is_programmed and not port.missing
+        return bool(seen.wanted) and port.pkeys == seen.wanted and port.state in ('programmed', 'attached') and not port.missing
 
     def _is_down(self, port):
         seen = self._seen.get(port.key)

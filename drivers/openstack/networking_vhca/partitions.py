@@ -22,10 +22,7 @@ def _entry_key(entry):
     if not match:
         raise BadPartitions(f'binding:profile: {PROFILE_KEY} has "{entry[:40]}": want 0x8001, 0x0001=full or 0x0001=limited')
     key = int(match[1], 16)
-    if match[2] == 'full':
-        key |= FULL
-    elif match[2] == 'limited':
-        key &= ~FULL
+    key = {'full': key | FULL, 'limited': key & ~FULL}.get(match[2], key)
     if not key & ~FULL:
         raise BadPartitions(f'binding:profile: {PROFILE_KEY} has "{entry[:40]}": 0 is no partition')
     return key

@@ -24,8 +24,8 @@ class Refused(Exception):
     """vhcad says no, with a code."""
 
     def __init__(self, problem):
-        super().__init__(problem.get('detail') or problem.get('title') or 'refused')
         self.code = problem.get('code')
+        super().__init__(f"{self.code}: {problem.get('detail') or problem.get('title')}")
 
 
 class _Connection(http.client.HTTPConnection):
@@ -49,6 +49,7 @@ class Port:
     domain: str
     state: str
     reserved: bool
+    held_back: bool     # the SM knows another owner of its GUID
     pkeys: list
     missing: list
     problem: Optional[str]
@@ -57,16 +58,12 @@ class Port:
     def key(self):
         return self.mac, self.bdf
 
-    @property
-    def is_programmed(self):
-        return self.state in ('programmed', 'attached')
-
 
 def _port(mac, claim, vf):
     refusal = claim['sm_reason'] if claim['sm'] in ('refused', 'superseded') else None
     return Port(mac=':'.join(mac[i:i + 2] for i in range(0, 12, 2)), bdf=claim['bdf'], fabric=claim['fabric'],
                 claim=claim['id'], domain=claim['domain'], state=claim['state'], reserved=claim['reserved'],
-                pkeys=claim['pkeys'], missing=vf['missing'], problem=refusal or claim['reason'])
+                held_back=claim['waits_for'] == 'sm', pkeys=claim['pkeys'], missing=vf['missing'], problem=refusal or claim['reason'])
 
 
 class Vhcad:
@@ -102,6 +99,9 @@ class Vhcad:
 
     def set_partitions(self, port, pkeys):
         self.request('PUT', f'/v1/fabrics/{port.fabric}/ports/{port.mac}/partitions', {'partitions': pkeys})
+
+    def take_over(self, port, evidence):
+        self.request('POST', f'/v1/domains/{port.domain}/takeover', {'evidence': evidence})
 
     def watch(self, on_event, on_gap):
         """For ever, whatever comes. on_gap: events may have been missed, at the beginning, too.
