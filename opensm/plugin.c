@@ -549,7 +549,6 @@ static int load_dynamic(struct plugin *p, struct vhca_error *err)
 	(void)snprintf(p->dynamic_path, sizeof(p->dynamic_path), "%s/dynamic-lids",
 		       p->conf.state_dir);
 	(void)vhca_sweep_leftovers(p->dynamic_path);
-	vhca_osm_lid_file_sweep();
 	r = vhca_osm_dynamic_lids_load(p->dynamic_path, &p->dynamic, err);
 	if (r < 0 || p->conf.lids_move || p->dynamic.n == 0)
 		return r;

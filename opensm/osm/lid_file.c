@@ -174,14 +174,6 @@ static int save(const struct records *r)
 	return rc;
 }
 
-void vhca_osm_lid_file_sweep(void)
-{
-	char path[PATH_MAX];
-
-	if (path_of("guid2lid", path) == 0)
-		(void)vhca_sweep_leftovers(path);
-}
-
 int vhca_osm_lid_file_save(struct osm_opensm *osm)
 {
 	VHCA_CLEANUP(records_done) struct records r = {0};

@@ -15,8 +15,6 @@ struct vhca_osm_lid_file {
 	struct stat seen; /* of the last file that was right */
 };
 
-/* Before the first of the two below: removes what killed writers have left. */
-void vhca_osm_lid_file_sweep(void);
 /* 0 or a negative errno: the file is as it was. */
 int vhca_osm_lid_file_save(struct osm_opensm *osm);
 /*
