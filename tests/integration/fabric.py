@@ -450,6 +450,15 @@ class Manager:
             wait_for("OpenSM is ready", lambda: self.alive() and self.api.ready(), timeout)
         return self
 
+    def refused(self):
+        """Starts it, with a plugin that does not start; returns the log, which says why. Not before OpenSM has begun: libumad2sim's thread
+        crashes one that ends earlier."""
+        before = len(self.output()) if self.process else 0
+        self.start(wait=False)
+        wait_for("the reason", lambda: self.alive() and "not started" in self.log())
+        wait_for("OpenSM has begun", lambda: self.alive() and re.search("Entering (MASTER|STANDBY)", self.output()[before:]))
+        return self.log()
+
     def counts_path(self):
         return os.path.join(self.dir, "smps")
 

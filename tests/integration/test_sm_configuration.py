@@ -116,17 +116,14 @@ class Configuration(Case):
         self.wait_key(2, "0x8001")
         self.assertFalse(os.path.exists(os.path.join(sm.dir, "run")))
         self.assertEqual(sm.api.call("GET", "/openapi.json"), (200, fabric.document().doc))
-        other = self.manager(host=2, listen=f"127.0.0.1:{port}").start(wait=False)
-        fabric.wait_for("the refusal", lambda: "not started" in other.log())
-        self.assertIn("Address already in use", other.log())
+        other = self.manager(host=2, listen=f"127.0.0.1:{port}")
+        self.assertIn("Address already in use", other.refused())
         self.assertEqual(other.stop(), 0)
         self.assertEqual(sm.stop(), 0)
 
     def test_wrong_configuration_refuses_the_plugin(self):
         sm = self.manager(conf="allowed = everything")
-        sm.start(wait=False)
-        fabric.wait_for("the reason", lambda: "not started" in sm.log())
-        self.assertRegex(sm.log(), r"vhcasm\.conf:\d+: allowed: ")
+        self.assertRegex(sm.refused(), r"vhcasm\.conf:\d+: allowed: ")
         self.assertEqual(sm.stop(), 0)
 
     def test_another_partition_file_is_taken_over(self):
@@ -182,9 +179,7 @@ class Roles(Case):
 
     def test_wrong_rules_refuse_the_plugin(self):
         sm = self.manager(conf="[http]\nroles = nobody-of-that-name:read")
-        sm.start(wait=False)
-        fabric.wait_for("the reason", lambda: "not started" in sm.log())
-        self.assertIn("[http] roles: there is no user", sm.log())
+        self.assertIn("[http] roles: there is no user", sm.refused())
         self.assertEqual(sm.stop(), 0)
 
 
