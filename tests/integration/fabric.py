@@ -92,7 +92,7 @@ def topology():
     return text
 
 
-def wait_for(what, condition, timeout=10.0, every=0.02):
+def wait_for(what, condition, timeout=30.0, every=0.02):
     """The first true value of condition(); fails the test after timeout."""
     end = time.monotonic() + timeout
     while True:

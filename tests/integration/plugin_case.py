@@ -25,7 +25,7 @@ class Case(unittest.TestCase):
 
     def wait_key(self, host, key, there=True):
         fabric.wait_for(f"{key} {'on' if there else 'off'} H{host}: {self.fabric.pkeys(host)}",
-                        lambda: self.fabric.has(host, key) == there, 10)
+                        lambda: self.fabric.has(host, key) == there)
 
     def check(self, answer, status, code=None):
         self.assertEqual(answer[0], status, answer)

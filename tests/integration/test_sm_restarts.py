@@ -149,7 +149,7 @@ class Masters(masters.Masters, Case):
         self.assertEqual(standby.stop(), 0)
 
     def test_a_take_over_leaves_the_keys_where_they_are(self):
-        master, standby = self.pair(inherit=3)
+        master, standby = self.pair(inherit=10)
         for i, key in enumerate(("0x8011", "0x8012", "0x8013")):
             self.check(master.api.bind(f"0x02c9ab000000030{i}", 7, 3, [key]), 200)
             self.wait_key(3, key)
@@ -165,7 +165,7 @@ class Masters(masters.Masters, Case):
         self.assertEqual((row["from_bindings"], row["inherited"]), ([], ["0x8012", "0x8013"]))
         # One agent reports again; what nobody reports goes when the time is over.
         self.check(standby.api.bind("0x02c9ab0000000302", 7, 3, ["0x8013"]), 200)
-        self.wait_key(3, "0x8012", there=False)
+        self.wait_key(3, "0x8012", there=False)    # ten seconds after the take-over
         self.assertEqual({i: k for i, k in before.items() if k != "0x8012"}, self.fabric.pkeys(3))
         self.assertEqual(standby.stop(), 0)
 
