@@ -5,6 +5,7 @@
 import contextlib
 import http.client
 import os
+import signal
 import socket
 import statistics
 import threading
@@ -61,15 +62,18 @@ class Basics(Case):
         self.assertEqual((doc["state"], doc["lid"], doc["pkeys"]), ("pending", lid, ["0x8001"]))
         self.wait_key(2, "0x8001")
         self.assertFalse(self.fabric.has(3, "0x8001"))
-        self.assertEqual(self.check(self.api.get(VGUID1), 200)["findings"], [])
+        fabric.wait_for("the SM's own copy", lambda: self.check(self.api.get(VGUID1), 200)["findings"] == [])
         self.check(self.api.withdraw(VGUID1, self.epoch), 200)
         self.wait_key(2, "0x8001", there=False)
 
     def test_in_effect_says_when_a_sweep_took_it_over(self):
         in_effect = lambda: self.api.call("GET", "/readyz")[1]["in_effect"]
         fabric.wait_for("nothing pending", in_effect)
+        self.addCleanup(self.fabric.sim.send_signal, signal.SIGCONT)
+        self.fabric.sim.send_signal(signal.SIGSTOP)    # no port gets a key
         self.check(self.api.bind(VGUID1, self.epoch, 4, ["0x8001"], lid=None), 200)
         self.assertFalse(in_effect())
+        self.fabric.sim.send_signal(signal.SIGCONT)
         fabric.wait_for("in effect", in_effect)
         self.assertTrue(self.fabric.has(4, "0x8001"))
 
@@ -244,7 +248,7 @@ class Basics(Case):
         self.wait_key(2, "0x8014")
         used = self.sm.sweeps() - before
         self.assertLessEqual(used, 4)
-        time.sleep(0.5)
+        fabric.wait_for("in effect", lambda: self.api.call("GET", "/readyz")[1]["in_effect"])
         before = self.sm.sweeps()
         for i in range(50):
             self.check(self.api.bind(f"0x02c9ab00000002{i:02x}", self.epoch + 6, 2, [f"0x{0x8010 + i % 5:04x}"]), 200)
@@ -322,7 +326,9 @@ class Log(Case):
 
 
 class Health(Case):
-    """A subnet whose health is asked for."""
+    """A subnet whose health is asked for, while something is held up for HELD."""
+
+    HELD = 0    # ms
 
     def begin(self, **args):
         self.sm = self.manager(**args).start()
@@ -353,13 +359,13 @@ class Health(Case):
         """A machine under load may be late once; who waited for a lock or a disk would be each time."""
         self.assertLess(statistics.median(self.took), 0.1, self.took)
         print(f"# health: median {1000 * statistics.median(self.took):.1f} ms, slowest of {len(self.took)}: {1000 * max(self.took):.1f} ms", flush=True)
-        self.assertLess(max(self.took), 1, self.took)
+        self.assertLess(max(self.took), self.HELD / 1000 - 0.1, self.took)
 
 
 class Writing(Health):
     """A disk that takes seconds for an fsync, of which a report needs two and a move of a LID two more."""
 
-    FSYNC = 1500    # ms
+    HELD = 1500
 
     def while_it_writes(self, ask):
         """Asks for the health until this is answered; returns the answer."""
@@ -370,13 +376,13 @@ class Writing(Health):
         while thread.is_alive():
             self.ask_health()
             time.sleep(0.05)
-        self.assertGreater(time.monotonic() - begun, 2 * self.FSYNC / 1000)
+        self.assertGreater(time.monotonic() - begun, 2 * self.HELD / 1000)
         self.answered_at_once()
         return answers[0]
 
     def test_health_answers_while_a_report_is_written(self):
         self.begin(slow=os.environ["VHCA_SLOW_DISK_LIB"])
-        self.sm.slow_down(self.FSYNC)
+        self.sm.slow_down(self.HELD)
         self.check(self.while_it_writes(lambda: self.sm.api.bind(VGUID1, 2, 3, ["0x8001"])), 200)
         self.sm.slow_down(0)
         self.wait_key(3, "0x8001")
@@ -385,7 +391,7 @@ class Writing(Health):
     def test_health_answers_while_a_move_is_written(self):
         self.begin(slow=os.environ["VHCA_SLOW_DISK_LIB"], lids=True)
         lid = self.fabric.lid(2)
-        self.sm.slow_down(self.FSYNC)
+        self.sm.slow_down(self.HELD)
         answer = self.while_it_writes(lambda: self.sm.api.call("PUT", f"/v1/lids/{lid}", {"port_guid": fabric.port_guid(3)}, timeout=30))
         self.assertEqual(self.check(answer, 200)["state"], "applied")
         self.assertEqual(self.sm.stop(), 0)
@@ -393,7 +399,7 @@ class Writing(Health):
     def test_reports_keep_their_order(self):
         """What comes while one is written waits, and none is answered before it is on the disk."""
         self.begin(slow=os.environ["VHCA_SLOW_DISK_LIB"])
-        self.sm.slow_down(self.FSYNC)
+        self.sm.slow_down(self.HELD)
         answers, threads = {}, []
         def report(epoch):
             answers[epoch] = self.sm.api.bind(VGUID1, epoch, 3, ["0x8001"], lid=0)[0]
@@ -417,18 +423,18 @@ class Writing(Health):
 class Computing(Health):
     """OpenSM keeps its lock for seconds, as it does when it computes the ways through a large fabric."""
 
-    KEPT = 3000    # ms
+    HELD = 3000
 
     def setUp(self):
         self.begin(slow=os.environ["VHCA_SLOW_LOCK_LIB"])
 
     def test_health_answers_at_once(self):
-        self.sm.keep_lock(self.KEPT)
-        end = time.monotonic() + self.KEPT / 1000 - 0.5
+        self.sm.keep_lock(self.HELD)
+        end, oldest = time.monotonic() + self.HELD / 1000 - 0.5, [0, 0, 0]
         while time.monotonic() < end:
-            ages = self.ask_health()
+            oldest = [max(ages) for ages in zip(oldest, self.ask_health())]
             time.sleep(0.05)
-        for age in ages:
+        for age in oldest:
             self.assertGreater(age, 1000)
         self.answered_at_once()
         self.wait_key(2, "0x8001")
@@ -440,14 +446,17 @@ class Computing(Health):
         answers = []
         def report(epoch):
             answers.append((epoch, self.sm.api.bind(VGUID1, epoch, 3, ["0x8001"])[0]))
-        self.sm.keep_lock(self.KEPT)
         begun, threads = time.monotonic(), []
+        self.sm.keep_lock(self.HELD)
         for epoch in (2, 4, 3):
             threads.append(threading.Thread(target=report, args=(epoch,)))
             threads[-1].start()
             time.sleep(0.2)
-        while time.monotonic() < begun + self.KEPT / 1000 - 0.5:
-            self.assertEqual((answers, self.ask_health()[0] > 0), ([], True))
+        while True:
+            healthy, early = self.ask_health()[0] > 0, answers[:]
+            if time.monotonic() > begun + self.HELD / 1000:    # the lock was kept until then at least
+                break
+            self.assertEqual((early, healthy), ([], True))
         for thread in threads:
             thread.join()
         self.assertEqual(sorted(answers), [(2, 200), (3, 409), (4, 200)])
@@ -456,7 +465,7 @@ class Computing(Health):
 
     def test_the_log_tells_who_gave_up(self):
         """Nothing was done for a request whose sender went while it waited."""
-        self.sm.keep_lock(self.KEPT)
+        self.sm.keep_lock(self.HELD)
         with self.assertRaises(OSError):
             self.sm.api.call("PUT", "/v1/lids/none", {}, timeout=0.5)
         self.assertEqual(self.sm.stop(), 0)
@@ -466,7 +475,7 @@ class Computing(Health):
         def report():
             with contextlib.suppress(OSError, http.client.HTTPException):
                 self.sm.api.bind(VGUID2, 1, 3, [])
-        self.sm.keep_lock(self.KEPT)
+        self.sm.keep_lock(self.HELD)
         waits = threading.Thread(target=report)
         waits.start()
         time.sleep(0.3)
