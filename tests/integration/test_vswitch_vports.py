@@ -230,9 +230,12 @@ class Drain(Case):
             self.all_right()
             self.end()
 
+    def lost(self):
+        return self.sm.log().count(LOST)
+
     def held(self, to):
         """A move whose drain waits for the new hypervisor: (source, thread of the report, its answers)."""
-        source, answers = self.announce(to), []
+        source, answers, lost = self.announce(to), [], self.lost()
         self.net.exchange(source, to)
         self.net.console(f'Error "V{to[0]}" 100 {fattree.LFT}')
 
@@ -244,7 +247,7 @@ class Drain(Case):
         thread = threading.Thread(target=client)
         self.asked = time.monotonic()
         thread.start()
-        fabric.wait_for("the hypervisor has lost it", lambda: LOST in self.sm.log(), 30)
+        fabric.wait_for("the hypervisor has lost it", lambda: self.lost() > lost, 30)
         lids = [self.lids[self.net.guid[at]] for at in (source, to)]
         fabric.wait_for("nobody at another leaf reaches them", lambda: not any(self.watches[6].ask("nobody", self.lids[fabric.port_guid(6)], *lids)), 30)
         self.net.console(f'Error "V{to[0]}" 0 {fattree.LFT}')
