@@ -103,7 +103,8 @@ class HostCase(unittest.TestCase):
         if requests:
             write(self.rec / "virsh", f"<infiniband>{requests}</infiniband>")
         write(self.rec / "ctl.node", json.dumps({"libvirt": {"synced": synced}}))
-        for what, rows in (("domains", domains), ("vfs", [{"reserved": False}] * free + [{"reserved": True}] * reserved), ("claims", claims), ("migrations", migrations)):
+        vfs = [{"fabric": "default", "reserved": i >= free} for i in range(free + reserved)]
+        for what, rows in (("domains", domains), ("vfs", vfs), ("claims", claims), ("migrations", migrations)):
             write(self.rec / f"ctl.{what}", json.dumps({what: list(rows)}))
 
     def break_next(self, who, *statuses):
@@ -119,8 +120,9 @@ class HostCase(unittest.TestCase):
         """Up to its first call of this command of vhcactl's: (the script, what that call waits for the end of)."""
         os.mkfifo(self.rec / "fifo")
         write(self.rec / "hangs", command)
-        p = subprocess.Popen([str(self.remotes / script), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             env=self.env, start_new_session=True)
+        # Whoever runs these tests may ignore HUP and INT.
+        p = subprocess.Popen(["env", "--default-signal", str(self.remotes / script), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env=self.env, start_new_session=True)
         self.addCleanup(p.kill)
         p.stdin.write(stdin.encode())
         p.stdin.close()

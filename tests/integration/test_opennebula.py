@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """drivers/opennebula: what OpenNebula's own one_vmm_exec.rb gave to every script of four releases is given to ours."""
 
+import itertools
 import json
 import os
 import re
@@ -287,6 +288,8 @@ class Undo(HostCase):
                ("attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], "attach",
                 "vhcactl attach one-42 ib1 --partition 0x8011 --guid auto --fabric default", "vhcactl --timeout 60 detach one-42 ib1"))
 
+    POLITE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
     def test_migration_that_libvirt_refuses_is_cancelled(self):
         self.break_next("kvm.migrate", 7)
         p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*self.NICS))
@@ -313,12 +316,13 @@ class Undo(HostCase):
                 self.assertIn(" --lease ", begun)
 
     def test_a_script_that_is_ended_goes_no_further(self):
-        """While vhcactl takes the VFs out, or brings one: the guest stays. TERM, which OpenNebula sends at its time-out, also undoes that."""
+        """While vhcactl takes the VFs out, or brings one: the guest stays. TERM, which OpenNebula sends at its time-out, also undoes that, and
+        so does what a terminal sends."""
         for name, argv, takes, begun, undone in self.SCRIPTS:
             for how, command, end, status, expected in (("early", "node", signal.SIGTERM, -15, []), ("killed", takes, signal.SIGKILL, -9, [begun]),
-                                                        ("ended", takes, signal.SIGTERM, 1, [begun, undone]),
+                                                        *(("ended", takes, end, 1, [begun, undone]) for end in self.POLITE),
                                                         ("refused", takes, signal.SIGTERM, 1, [begun])):
-                with self.subTest(name, how=how):
+                with self.subTest(name, how=how, end=end):
                     self.forget()
                     if how == "refused":
                         self.break_next(f"ctl.{takes}", 4)
@@ -330,11 +334,11 @@ class Undo(HostCase):
                     self.assertEqual((p.returncode, self.changes()), (status, expected), said)
 
     def test_all_programs_of_an_action_are_ended(self):
-        for name, argv, takes, begun, undone in self.SCRIPTS:
-            with self.subTest(name):
+        for (name, argv, takes, begun, undone), end in itertools.product(self.SCRIPTS, self.POLITE):
+            with self.subTest(name, end=end):
                 self.forget()
                 p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS), takes)
-                os.killpg(p.pid, signal.SIGTERM)
+                os.killpg(p.pid, end)
                 said = p.communicate(timeout=60)[1]
                 vhcactl.close()
                 self.assertEqual((p.returncode, self.changes()), (1, [begun, undone]), said)
@@ -358,6 +362,23 @@ class Undo(HostCase):
                 program(killer, '#!/bin/sh\nkill -9 "$PPID"\n')
                 p = self.run_script(f"vmm/vhca/{script}", argv, message(*self.NICS))
                 self.assertEqual((p.returncode, list((self.where / "tmp").iterdir()), self.order()), (-9, [], []))
+
+    def test_a_half_copy_is_one_line(self):
+        """Without a mode, and without a file: nothing begins."""
+        calls = {**{script[0]: script[1] for script in self.SCRIPTS}, "detach_nic": ["one-42", OUR_MAC, "42", "hv1"]}
+        (self.remotes / "vmm/vhca/nics").chmod(0o644)
+        self.assert_half(calls, "Permission denied")
+        (self.remotes / "vmm/vhca/common.sh").unlink()
+        del calls["attach_nic"]
+        self.assert_half(calls, "No such file")
+
+    def assert_half(self, calls, words):
+        for name, argv in calls.items():
+            with self.subTest(name, words=words):
+                p = self.run_script(f"vmm/vhca/{name}", argv, message(*self.NICS))
+                self.assertNotEqual(p.returncode, 0)
+                self.assertEqual((self.order(), len(p.stderr.splitlines())), ([], 1), p.stderr)
+                self.assertIn(words, p.stderr.decode())
 
     def test_a_host_with_dots_is_a_peer_with_hyphens(self):
         argv = ["one-42", "kvm1.example.org", "kvm2.example.org", "42", "kvm2.example.org"]
@@ -455,22 +476,23 @@ class Undo(HostCase):
                 self.assertIn(b"one-42 gets no VF", p.stderr)
 
     def test_an_agent_that_is_started_again_hears_of_the_way_back(self):
-        """Also where OpenNebula's TERM ends the vhcactl that was to say so."""
+        """Also where a signal to all programs of the script ends the vhcactl that was to say so."""
         for begun, script, argv, undone in (("attach", "attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], "detach"),
                                             ("park", "save", ["one-42", "/f", "hv1", "42", "hv1"], "unpark")):
             with self.subTest(script):
                 self.forget()
                 self.break_next(f"ctl.{begun}", 7)
-                self.break_next(f"ctl.{undone}", 7, 143)
+                self.break_next(f"ctl.{undone}", 7, *(128 + end for end in self.POLITE))
                 p = self.run_script(f"vmm/vhca/{script}", argv, message(*self.NICS))
-                self.assertEqual((p.returncode, [line.split()[3] for line in self.changes()[1:]]), (1, [undone] * 3))
+                self.assertEqual((p.returncode, [line.split()[3] for line in self.changes()[1:]]), (1, [undone] * 5))
 
 
 class Network(HostCase):
     def test_pre_refuses_early(self):
         self.agent_has(free=1, reserved=1)
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
-        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))), "2 VFs are asked for, and 1 are free")
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))), "fabric default: 2 VFs are asked for, and 1 are free")
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2, PHYDEV="ib1"))), "fabric ib1: 1 VFs are asked for, and 0 are free")
         self.agent_has([domain("ib1")], free=1)
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))).returncode, 0)
         self.agent_has(synced=False)
@@ -718,7 +740,7 @@ class RealAgent(AgentCase):
                          [("ib1", "0x8011 0x0012", "auto", "default")])
 
     def test_network_actions(self):
-        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "1 VFs are asked for, and 0 are free")
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "fabric default: 1 VFs are asked for, and 0 are free")
         self.assertEqual(self.run_script("vnm/vhca/clean", ["hv1"], vnm(nic(1))).returncode, 0)
         self.agent.wait(lambda: self.agent.get("/v1/domains/one-42")[1]["requests"][0]["problem"])
         p = self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0")

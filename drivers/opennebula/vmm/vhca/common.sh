@@ -49,12 +49,12 @@ ctl() {
 }
 
 # undo_by ARGUMENTS: vhcactl's command that gives the VFs back. An agent that is being started again answers soon, and a vhcactl
-# that OpenNebula's TERM has ended may not have asked.
+# that a signal has ended may not have asked.
 undo_by() {
 	tries=30
 	until ctl --timeout 60 "$@"; do
 		case $? in
-		7 | 143) [ $((tries -= 1)) -gt 0 ] || return 1 ;;
+		7 | 129 | 130 | 143) [ $((tries -= 1)) -gt 0 ] || return 1 ;;
 		*) return 1 ;;
 		esac
 		sleep 1
@@ -63,10 +63,11 @@ undo_by() {
 
 # begin ARGUMENTS: vhcactl's command that takes the VFs out. After any status but that of a refusal (vhcactl(1)) the agent may
 # have begun all the same, and the guest would be without them up to the lease: undo, of the script, takes that back. OpenNebula
-# ends an action that lasts too long by TERM to all its programs: from here on this one stays, and sees how the others ended.
+# ends an action that lasts too long by TERM to all its programs, a terminal by INT or HUP: from here on this one stays, and sees
+# how the others ended.
 begin() {
 	late=
-	trap 'late=yes' TERM
+	trap 'late=yes' HUP INT TERM
 	ctl --timeout 900 "$@"
 	case $? in
 	0) [ "$late" ] || return 0 ;;

@@ -22,7 +22,8 @@ module Vhca
     FULL       = 0x8000
     NO_SUCH    = 3 # vhcactl's exit status
     NO_ANSWER  = 7 # the same
-    UNHEARD    = [NO_ANSWER, 128 + 15].freeze # away, or ended by TERM before it has asked
+    ENDS       = %w[HUP INT TERM].freeze
+    UNHEARD    = [NO_ANSWER, *ENDS.map {|name| 128 + Signal.list[name] }].freeze # away, or ended before it has asked
     REFUSALS   = [2, NO_SUCH, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
 
     LIBVIRT       = ENV.fetch('LIBVIRT_URI', 'qemu:///system') # as the stock scripts'
