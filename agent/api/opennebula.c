@@ -18,6 +18,7 @@
 /* What a VM needs from a host, on one fabric or on all. */
 struct supply {
 	unsigned int vfs, pkeys, active_ports;
+	int numa_node; /* of the adapter that has most of the VFs; -1: of none, or it is not known */
 };
 
 /* Between quotation marks: the kernel chose some of these names. */
@@ -36,12 +37,12 @@ static void add_number(FILE *f, const char *key, uint64_t value)
 }
 
 /* An attribute has no hyphen, as the names of fabrics and partitions may. */
-static void add_named(FILE *f, const char *key, const char *name, uint64_t value)
+static void add_named(FILE *f, const char *key, const char *name, int64_t value)
 {
 	fprintf(f, "%s_", key);
 	for (; *name; name++)
 		fputc(*name == '-' ? '_' : toupper((unsigned char)*name), f);
-	fprintf(f, "=\"%llu\"\n", (unsigned long long)value);
+	fprintf(f, "=\"%lld\"\n", (long long)value);
 }
 
 static const struct vhca_port_state *port_of(const struct vhca_hca *hca)
@@ -52,7 +53,8 @@ static const struct vhca_port_state *port_of(const struct vhca_hca *hca)
 static struct supply hca_supply(const struct vhca_api_args *a, const struct vhca_hca *hca)
 {
 	const struct vhca_port_state *port = port_of(hca);
-	struct supply s = {.active_ports = port->state == VHCA_PORT_ACTIVE};
+	struct supply s = {.active_ports = port->state == VHCA_PORT_ACTIVE,
+			   .numa_node = hca->facts.numa_node};
 	const struct vhca_vf *vf;
 
 	TAILQ_FOREACH (vf, &hca->vfs, link)
@@ -103,8 +105,9 @@ static void add_agent(FILE *f, const struct vhca_api_args *a)
  */
 static struct supply supply_of(const struct vhca_api_args *a, const char *fabric)
 {
-	struct supply sum = {0}, s;
+	struct supply sum = {.numa_node = -1}, s;
 	const struct vhca_hca *hca;
+	unsigned int most = 0;
 
 	TAILQ_FOREACH (hca, &vhca_engine_model(a->engine)->hcas, link) {
 		if (!hca->present || !hca->managed || (fabric && strcmp(hca->fabric, fabric) != 0))
@@ -113,6 +116,10 @@ static struct supply supply_of(const struct vhca_api_args *a, const char *fabric
 		sum.vfs += s.vfs;
 		sum.pkeys = s.pkeys > sum.pkeys ? s.pkeys : sum.pkeys;
 		sum.active_ports += s.active_ports;
+		if (s.vfs > most) {
+			most = s.vfs;
+			sum.numa_node = s.numa_node;
+		}
 	}
 	return sum;
 }
@@ -129,6 +136,7 @@ static void add_fabrics(FILE *f, const struct vhca_api_args *a)
 		add_named(f, "IB_VF_FREE", hca->fabric, s.vfs);
 		add_named(f, "IB_PKEYS_FREE", hca->fabric, s.pkeys);
 		add_named(f, "IB_PORTS_ACTIVE", hca->fabric, s.active_ports);
+		add_named(f, "IB_NUMA_NODE", hca->fabric, s.numa_node);
 	}
 }
 
@@ -166,6 +174,7 @@ static char *host_system(const struct vhca_api_args *a)
 			add_hca(f, a, hca);
 	fprintf(f, "IB_VF_FREE=\"%u\"\nIB_PKEYS_FREE=\"%u\"\nIB_PORTS_ACTIVE=\"%u\"\n", all.vfs,
 		all.pkeys, all.active_ports);
+	fprintf(f, "IB_NUMA_NODE=\"%d\"\n", all.numa_node);
 	fprintf(f, "IB_SM_REACHABLE=\"%d\"\n", vhca_outbox_reachable(a->outbox));
 	add_fabrics(f, a);
 	add_partitions(f, a);

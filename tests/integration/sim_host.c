@@ -12,6 +12,7 @@
  *
  * SIM_BEFORE is what another driver has done to /sys before the agent begins, "path=text" a line.
  *
+ * SIM_NUMA is the adapter's NUMA node, if the kernel is to know it.
  * SIM_PF is the adapter's address, if it is not to be 0000:01:00.0. SIM_HELD names a file with the
  * addresses of the VFs that guests have: their VFIO groups are open, and the drivers in the guests
  * run. The simulated /sys is what the link SIM_SYS leads to. All three need SIM_PID. The file
@@ -258,6 +259,9 @@ static void add_adapter(struct sysfs_sim *sim)
 		return;
 	}
 	sysfs_sim_add_mlx4(sim, &cx3, cx3.total_vfs);
+	if (getenv("SIM_NUMA"))
+		sim_put(sysfs_sim_tree(sim), SIM_PATH(SIM_PCI "/%s/numa_node", cx3.bdf), "%s",
+			getenv("SIM_NUMA"));
 	sim_add_netdev(sysfs_sim_tree(sim), cx3.bdf, "ib0", 32, 7);
 	sysfs_sim_set_pkey(sim, &cx3, 1, 1, KEY);
 }

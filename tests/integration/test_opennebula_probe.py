@@ -72,9 +72,11 @@ class Probe(HostCase):
         self.assertEqual({k: hca[k] for k in ("PF", "FABRIC", "PORT", "STATE", "LID", "VFS", "VFS_FREE", "PKEYS_FREE")},
                          {"PF": PF, "FABRIC": "phys-net1", "PORT": "1", "STATE": "ACTIVE", "LID": "3", "VFS": "4",
                           "VFS_FREE": "3", "PKEYS_FREE": "2"})
+        self.assertNotIn("NUMA_NODE", hca)
         del found["IB_AGENT"], found["IB_SM_REACHABLE"]
-        self.assertEqual(found, {"IB_VF_FREE": "3", "IB_PKEYS_FREE": "2", "IB_PORTS_ACTIVE": "1", "IB_VF_FREE_PHYS_NET1": "3",
-                                 "IB_PKEYS_FREE_PHYS_NET1": "2", "IB_PORTS_ACTIVE_PHYS_NET1": "1",
+        self.assertEqual(found, {"IB_VF_FREE": "3", "IB_PKEYS_FREE": "2", "IB_PORTS_ACTIVE": "1", "IB_NUMA_NODE": "-1",
+                                 "IB_VF_FREE_PHYS_NET1": "3", "IB_PKEYS_FREE_PHYS_NET1": "2", "IB_PORTS_ACTIVE_PHYS_NET1": "1",
+                                 "IB_NUMA_NODE_PHYS_NET1": "-1",
                                  "IB_GUESTS_PHYSICS": "0", "IB_GUESTS_STORAGE_2": "0"})
 
     def test_what_guests_have_is_not_free(self):
@@ -90,6 +92,7 @@ class Probe(HostCase):
         self.assertEqual(status, 202, answer)
         found = self.attributes()
         self.assertEqual((found["IB_AGENT"][0]["STATUS"], found["IB_VF_FREE"], found["IB_VF_FREE_PHYS_NET1"]), ("drained", "0", "0"))
+        self.assertEqual(found["IB_NUMA_NODE"], "-1")
 
     def test_the_page_names_what_there_is(self):
         page = (PROBE.parents[6] / "docs/opennebula.md").read_text("utf-8")
@@ -107,6 +110,23 @@ class Probe(HostCase):
         out, err, status, seconds = probe(f"{self.where}/run/vhcad.sock")
         self.assertEqual((out, err, status), ("", "", 0))
         self.assertLess(seconds, IN_TIME)
+
+
+class Node(HostCase):
+    """An adapter whose place the kernel knows."""
+    CONF = "vfs = keep\n"
+
+    @classmethod
+    def prepare(cls):
+        super().prepare()
+        cls.host.before = {"SIM_NUMA": "1"}
+
+    def test_numa_node(self):
+        def found():
+            return attributes(probe(f"{self.where}/run/vhcad.sock")[0])
+        self.host.wait(lambda: found().get("IB_VF_FREE") == "4")
+        self.assertEqual([found()[name] for name in ("IB_NUMA_NODE", "IB_NUMA_NODE_DEFAULT")], ["1", "1"])
+        self.assertEqual(found()["IB_HCA"][0]["NUMA_NODE"], "1")
 
 
 class NoAgent(unittest.TestCase):
