@@ -121,6 +121,7 @@ static void apply_conf(void *ctx)
 
 	vhca_log_set_level(a->conf->log_level);
 	vhca_engine_set_conf(a->engine, a->conf);
+	vhca_migrations_set_conf(a->migrations);
 	vhca_http_multi_renew(vhca_http_loop_client_multi(a->http));
 	vhca_host_rescan(a->host);
 }

@@ -81,48 +81,74 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 	json_object_put(vfs);
 }
 
-static const struct vhca_conf_peer *find_peer(const struct vhca_conf *conf, const char *node)
+/* Whose history one is in. */
+enum {
+	OWN,
+	UNOFFERED, /* ended here before anybody had offered it, as any peer may say of any id */
+	STRANGERS, /* without certificates a node has any name: those that are no peer's are one */
+	FIRST_PEER,
+	ORIGINS = FIRST_PEER + VHCA_CONF_PEERS_MAX,
+};
+
+static unsigned int find_origin(const struct vhca_mig *m)
 {
+	const struct vhca_conf *conf = m->owner->args.conf;
+
+	if (m->source)
+		return OWN;
+	if (!m->peer[0])
+		return UNOFFERED;
 	for (unsigned int i = 0; i < conf->n_peers; i++)
-		if (vhca_conf_peer_is(&conf->peers[i], node))
-			return &conf->peers[i];
-	return NULL;
+		if (vhca_conf_peer_is(&conf->peers[i], m->peer))
+			return FIRST_PEER + i;
+	return STRANGERS;
 }
 
-/*
- * This host's own, a peer's, and what was ended here before anybody had offered it, as any peer may
- * say of any id; without certificates a node has any name, and those that are no peer's are one.
- */
-static bool is_of_its_origin(const struct vhca_mig *m, const struct vhca_mig *of,
-			     const struct vhca_conf_peer *peer)
+void vhca_migrations_set_conf(struct vhca_migrations *ms)
 {
-	if (of->source || m->source)
-		return of->source && m->source;
-	if (!of->peer[0] || !m->peer[0])
-		return !of->peer[0] && !m->peer[0];
-	return peer ? vhca_conf_peer_is(peer, m->peer) : !find_peer(m->owner->args.conf, m->peer);
+	struct vhca_mig *m;
+
+	TAILQ_FOREACH (m, &ms->list, link)
+		m->origin = find_origin(m);
 }
 
-void mig_displace(const struct vhca_mig *by)
+/* The most that each who offers may have kept, so that all have no more than is kept of them. */
+static unsigned int find_share(const unsigned int kept[static ORIGINS])
 {
-	const struct vhca_conf_peer *peer = find_peer(by->owner->args.conf, by->peer);
+	unsigned int share = VHCA_MIGRATION_HISTORY_MAX + 1, sum;
+
+	do {
+		share--;
+		sum = 0;
+		for (unsigned int i = STRANGERS; i < ORIGINS; i++)
+			sum += kept[i] < share ? kept[i] : share;
+	} while (sum > VHCA_MIGRATIONS_OFFERED_MAX);
+	return share;
+}
+
+void mig_displace(struct vhca_mig *by)
+{
 	struct vhca_migrations *ms = by->owner;
+	unsigned int kept[ORIGINS] = {0}, share;
 	struct vhca_txn *txn = NULL;
 	struct vhca_mig *old, *next;
-	unsigned int n = 0;
 
+	by->origin = find_origin(by);
 	TAILQ_FOREACH (old, &ms->list, link)
-		n += is_of_its_origin(old, by, peer);
-	for (old = TAILQ_FIRST(&ms->list); old && n > VHCA_MIGRATION_HISTORY_MAX; old = next) {
+		kept[old->origin] += old == by || vhca_mig_state_is_final(old->state);
+	share = find_share(kept);
+	for (old = TAILQ_FIRST(&ms->list); old; old = next) {
 		next = TAILQ_NEXT(old, link);
-		if (old == by || !is_of_its_origin(old, by, peer) ||
-		    !vhca_mig_state_is_final(old->state) || mig_is_awaited(old))
+		if (kept[old->origin] <=
+		    (old->origin < STRANGERS ? VHCA_MIGRATION_HISTORY_MAX : share))
+			continue;
+		if (old == by || !vhca_mig_state_is_final(old->state) || mig_is_awaited(old))
 			continue;
 		txn = txn ? txn : vhca_txn_new(ms->args.store);
 		vhca_txn_exec(txn, "DELETE FROM migrations WHERE id = ?1", "s",
 			      VHCA_UUID_STR(&old->id));
+		kept[old->origin]--;
 		mig_drop(old);
-		n--;
 	}
 	if (txn)
 		vhca_txn_commit(txn, NULL, NULL);
@@ -236,6 +262,7 @@ static int load_row(void *ctx, const struct vhca_row *row)
 	load_steps(m, vhca_row_text(row, 12));
 	load_vfs(m, vhca_row_text(row, 13));
 	m->record = VHCA_MIG_RECORD_LOADED;
+	m->origin = find_origin(m);
 	m->lease_ms = vhca_row_u64(row, 15);
 	load_limits(m, vhca_row_u64(row, 16));
 	return 0;

@@ -7,10 +7,10 @@
 /* The migration's row, in this state. */
 void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state);
 /*
- * The oldest that have ended make room for a new one, of those that are from where it is, and no
- * others: VHCA_MIGRATION_HISTORY_MAX are remembered of this host's own and of each peer.
+ * The oldest that have ended make room for a new one, which has its role and its peer by now: those
+ * from where it is, and where others have offered too many in all, those of who has offered most.
  */
-void mig_displace(const struct vhca_mig *by);
+void mig_displace(struct vhca_mig *by);
 /* Writes down the times of one that goes on no more. */
 void mig_journal_times(const struct vhca_mig *m);
 /* Adds what is written; those have no timers yet. Blocking. */

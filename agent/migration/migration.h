@@ -16,6 +16,8 @@
  * of all other nodes, and of those that were ended before they were offered.
  */
 #define VHCA_MIGRATION_HISTORY_MAX 100
+/* Of all that others have offered: seven at least of each of VHCA_CONF_PEERS_MAX. */
+#define VHCA_MIGRATIONS_OFFERED_MAX 2048
 
 enum vhca_mig_state {
 	VHCA_MIG_CLAIMING,
@@ -182,6 +184,7 @@ struct vhca_mig {
 	/* source: [peer NAME]; destination: the source's node name, shortened */
 	char peer[VHCA_NAME_MAX];
 	bool source;
+	unsigned int origin; /* whose history it is in (agent/migration/journal.c) */
 	enum vhca_mig_mode mode;
 	struct vhca_conf_copy copy; /* source, managed: how libvirt is to copy the guest */
 	/* destination: of the guest that is to come; not in the journal */
@@ -269,6 +272,8 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 struct vhca_migrations *vhca_migrations_free(struct vhca_migrations *ms);
 void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect,
 				 const struct vhca_mig_result *res);
+/* The configuration may have other peers now. */
+void vhca_migrations_set_conf(struct vhca_migrations *ms);
 
 /* ---- source ---- */
 struct vhca_mig_request {
