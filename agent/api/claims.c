@@ -318,15 +318,22 @@ static struct vhca_claim *find_claim(const void *ctx, struct vhca_http_request *
 
 void api_get_claims(void *ctx, struct vhca_http_request *req)
 {
-	struct api_domain_filter filter;
+	const struct vhca_claim *c;
+	struct json_object *list;
+	struct api_filter filter;
+	struct api_page page;
 	struct vhca_error err;
 
-	if (api_read_domain_filter(ctx, req, &filter, &err) < 0)
+	if (api_read_filter(ctx, req, &filter, &err) < 0 || api_read_page(req, &page, &err) < 0) {
 		vhca_http_reply_error(req, &err);
-	else
-		api_reply_list(
-			req, "claims",
-			api_view_claims(api_model(ctx), filter.is_set ? &filter.domain : NULL));
+		return;
+	}
+	list = json_object_new_array();
+	TAILQ_FOREACH (c, &api_model(ctx)->claims, link)
+		if (api_page_takes(&page, VHCA_UUID_STR(&c->id),
+				   api_filter_takes(&filter, c->vf, c)))
+			json_object_array_add(list, api_view_claim(c));
+	api_reply_page(req, "claims", list, &page);
 }
 
 void api_get_claim(void *ctx, struct vhca_http_request *req)

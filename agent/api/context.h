@@ -59,6 +59,29 @@ int api_check_repeat(const struct vhca_http_request *req, bool exists, struct vh
 /* 200 with {key: list}; list is consumed. */
 void api_reply_list(struct vhca_http_request *req, const char *key, struct json_object *list);
 
+/* A part of a list, as a query wants it by "limit" and "after"; all of it without these. */
+#define API_PAGE_MAX 1000
+struct api_page {
+	uint32_t limit;
+	const char *after; /* NULL: that entry has been passed */
+	uint32_t n;
+	bool is_cut; /* something that is wanted is behind it */
+	char last[VHCA_UUID_STRLEN];
+};
+int api_read_page(const struct vhca_http_request *req, struct api_page *ret,
+		  struct vhca_error *err);
+/*
+ * Of each entry in turn, by the key that an "after" names it by, whether it is wanted (by a filter)
+ * or not: is it on this page?
+ */
+bool api_page_takes(struct api_page *page, const char *key, bool wanted);
+/*
+ * 200 with {key: list, "next": ...}, or 410 if the entry that the page is behind has gone. list is
+ * consumed.
+ */
+void api_reply_page(struct vhca_http_request *req, const char *key, struct json_object *list,
+		    const struct api_page *page);
+
 /* By its address; borrowed. NULL with err set if there is none. */
 struct vhca_hca *api_find_hca(const void *ctx, const char *text, struct vhca_error *err);
 const struct vhca_vf *api_find_vf(const void *ctx, const char *text, struct vhca_error *err);
@@ -71,13 +94,23 @@ void api_on_port(void *pending, const struct vhca_claim *claim, const struct vhc
 /* A domain by UUID, or by the name of an active one: fills domain and domain_name. */
 int api_find_domain(const void *ctx, const char *text, struct vhca_claim_request *ret,
 		    struct vhca_error *err);
-/* The domain of the query's "domain", for a list of what is its alone; a query without one wants
- * all. */
-struct api_domain_filter {
-	bool is_set;
+/* A partition by its name, or by either of its P_Keys. */
+int api_find_pkey(const void *ctx, const char *text, uint16_t *ret, struct vhca_error *err);
+int api_no_partition(const char *text, struct vhca_error *err);
+
+/* Which VFs and claims a query wants: its "domain", "pf", "fabric", "numa" and "partition". */
+struct api_filter {
+	bool is_of_domain; /* false: of any, or of none */
 	struct vhca_uuid domain;
+	const struct vhca_hca *hca; /* NULL: of any */
+	const char *fabric;	    /* NULL: on any */
+	int numa;		    /* -1: of any */
+	uint16_t pkey;		    /* 0: in any partition, or in none */
 };
-int api_read_domain_filter(const void *ctx, const struct vhca_http_request *req,
-			   struct api_domain_filter *ret, struct vhca_error *err);
+int api_read_filter(const void *ctx, const struct vhca_http_request *req, struct api_filter *ret,
+		    struct vhca_error *err);
+/* The VF of a claim, or one with a claim or NULL. */
+bool api_filter_takes(const struct api_filter *f, const struct vhca_vf *vf,
+		      const struct vhca_claim *claim);
 
 #endif

@@ -11,12 +11,20 @@
 void api_get_domains(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_model *m = api_model(ctx);
-	struct json_object *list = json_object_new_array();
+	struct json_object *list;
 	struct vhca_domain *dom;
+	struct api_page page;
+	struct vhca_error err;
 
+	if (api_read_page(req, &page, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	list = json_object_new_array();
 	TAILQ_FOREACH (dom, &m->domains, link)
-		json_object_array_add(list, api_view_domain(m, dom));
-	api_reply_list(req, "domains", list);
+		if (api_page_takes(&page, VHCA_UUID_STR(&dom->info->uuid), true))
+			json_object_array_add(list, api_view_domain(m, dom));
+	api_reply_page(req, "domains", list, &page);
 }
 
 void api_get_domain(void *ctx, struct vhca_http_request *req)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
 #include <string.h>
 
 #include "agent/api/body.h"
@@ -113,14 +114,61 @@ static struct json_object *view(void *ctx, const struct vhca_mig *m)
 	return o;
 }
 
+struct filter {
+	const char *domain, *peer, *final; /* NULL: any */
+	enum vhca_mig_state state;	   /* VHCA_MIG_STATE_COUNT: any */
+};
+
+static int read_filter(const struct vhca_http_request *req, struct filter *ret,
+		       struct vhca_error *err)
+{
+	const char *state = vhca_http_query(req, "state");
+
+	*ret = (struct filter){.domain = vhca_http_query(req, "domain"),
+			       .peer = vhca_http_query(req, "peer"),
+			       .final = vhca_http_query(req, "final"),
+			       .state = VHCA_MIG_STATE_COUNT};
+	if (ret->final && strcmp(ret->final, "true") != 0 && strcmp(ret->final, "false") != 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				      "query: final is true or false");
+	if (!state || vhca_mig_state_parse(state, &ret->state) == 0)
+		return 0;
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+			     "query: %.40s is no state of a migration", state);
+	vhca_error_hint(err, "MigrationState in GET /openapi.json lists them");
+	return -EINVAL;
+}
+
+/* A domain by its name, too, wherever it runs by now. */
+static bool filter_takes(const struct filter *f, const struct vhca_mig *m)
+{
+	bool final = vhca_mig_state_is_final(m->state);
+
+	if (f->domain && strcmp(f->domain, m->domain_name) != 0 &&
+	    strcasecmp(f->domain, VHCA_UUID_STR(&m->domain)) != 0)
+		return false;
+	return (!f->peer || strcmp(f->peer, m->peer) == 0) &&
+	       (!f->final || final == (f->final[0] == 't')) &&
+	       (f->state == VHCA_MIG_STATE_COUNT || f->state == m->state);
+}
+
 void api_get_migrations(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_mig *m = vhca_migrations_first(api_args(ctx)->migrations);
-	struct json_object *list = json_object_new_array();
+	struct json_object *list;
+	struct filter filter;
+	struct api_page page;
+	struct vhca_error err;
 
+	if (read_filter(req, &filter, &err) < 0 || api_read_page(req, &page, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	list = json_object_new_array();
 	for (; m; m = TAILQ_NEXT(m, link))
-		json_object_array_add(list, view(ctx, m));
-	api_reply_list(req, "migrations", list);
+		if (api_page_takes(&page, VHCA_UUID_STR(&m->id), filter_takes(&filter, m)))
+			json_object_array_add(list, view(ctx, m));
+	api_reply_page(req, "migrations", list, &page);
 }
 
 static int find(void *ctx, const struct vhca_http_request *req, const struct vhca_mig **ret,

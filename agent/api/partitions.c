@@ -13,22 +13,6 @@
 
 #define BASES 0x8000 /* P_Keys without the membership bit */
 
-/* With its membership, the key of a list that is this partition's; 0: none is. */
-static uint16_t find_key(const uint16_t *pkeys, unsigned int n, uint16_t base)
-{
-	for (unsigned int i = 0; i < n; i++)
-		if (pkeys[i] && vhca_pkey_base(pkeys[i]) == base)
-			return pkeys[i];
-	return 0;
-}
-
-uint16_t api_claim_key(const struct vhca_claim *claim, uint16_t pkey)
-{
-	if (vhca_claim_is_ending(claim))
-		return 0;
-	return find_key(claim->identity.pkeys, claim->identity.n_pkeys, vhca_pkey_base(pkey));
-}
-
 static struct json_object *view_names(const struct vhca_conf *conf, uint16_t base)
 {
 	struct json_object *list = json_object_new_array();
@@ -81,7 +65,7 @@ static struct json_object *view_port(const struct vhca_hca *hca, uint16_t base)
 {
 	const struct vhca_port_state *port = port_of(hca);
 	struct json_object *o = json_object_new_object();
-	uint16_t pkey = find_key(port->pkeys, port->n_pkeys, base);
+	uint16_t pkey = api_find_key(port->pkeys, port->n_pkeys, base);
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < port->n_pkeys; i++)
@@ -140,39 +124,39 @@ static void find_partitions(void *ctx, bool known[static BASES])
 
 void api_get_partitions(void *ctx, struct vhca_http_request *req)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_object *list;
+	struct api_page page;
+	struct vhca_error err;
 	bool known[BASES];
 
+	if (api_read_page(req, &page, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	list = json_object_new_array();
 	find_partitions(ctx, known);
 	for (unsigned int base = 1; base < BASES; base++)
-		if (known[base])
+		if (known[base] && api_page_takes(&page, VHCA_PKEY_STR(base | 0x8000), true))
 			json_object_array_add(list, view_partition(ctx, (uint16_t)base));
-	api_reply_list(req, "partitions", list);
+	api_reply_page(req, "partitions", list, &page);
 }
 
 /* By a name, or by either of its P_Keys. */
 void api_get_partition(void *ctx, struct vhca_http_request *req)
 {
-	const struct vhca_conf *conf = api_args(ctx)->conf;
 	const char *word = vhca_http_param(req, 0);
 	struct vhca_error err = VHCA_ERROR_INIT;
 	bool known[BASES];
-	uint16_t pkey = 0;
+	uint16_t pkey;
+	int r = api_find_pkey(ctx, word, &pkey, &err);
 
-	if (vhca_pkey_parse(word, &pkey) < 0)
-		for (unsigned int i = 0; i < conf->n_partitions; i++)
-			if (strcmp(conf->partitions[i].name, word) == 0)
-				pkey = conf->partitions[i].pkey;
 	find_partitions(ctx, known);
-	if (known[vhca_pkey_base(pkey)]) {
+	if (r == 0 && !known[vhca_pkey_base(pkey)])
+		r = api_no_partition(word, &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else
 		vhca_http_reply(req, 200, view_partition(ctx, vhca_pkey_base(pkey)));
-		return;
-	}
-	(void)vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "partition_not_here", 0, "partition %.40s",
-			     word);
-	vhca_error_hint(&err, "GET /v1/partitions lists those that have a name, a guest or a place "
-			      "in a port's table here");
-	vhca_http_reply_error(req, &err);
 }
 
 /* ---- those of a cloud's port ---- */

@@ -31,34 +31,6 @@ static int parse_state(struct vhca_http_request *req, enum vhca_vf_state *ret,
 	return -EINVAL;
 }
 
-struct filter {
-	enum vhca_vf_state state;   /* VHCA_VF_STATE_COUNT: any */
-	const struct vhca_hca *hca; /* NULL: any */
-	struct api_domain_filter domain;
-};
-
-static int parse_filter(void *ctx, struct vhca_http_request *req, struct filter *ret,
-			struct vhca_error *err)
-{
-	const char *pf = vhca_http_query(req, "pf");
-	int r = parse_state(req, &ret->state, err);
-
-	if (!r)
-		r = api_read_domain_filter(ctx, req, &ret->domain, err);
-	if (r < 0)
-		return r;
-	ret->hca = pf ? api_find_hca(ctx, pf, err) : NULL;
-	return pf && !ret->hca ? -ENOENT : 0;
-}
-
-static bool filter_takes(const struct filter *f, const struct vhca_vf *vf)
-{
-	return (f->state == VHCA_VF_STATE_COUNT || f->state == vf->state) &&
-	       (!f->hca || f->hca == vf->hca) &&
-	       (!f->domain.is_set ||
-		(vf->claim && vhca_uuid_equal(&vf->claim->domain, &f->domain.domain)));
-}
-
 static struct json_object *view_vf(const void *ctx, const struct vhca_vf *vf)
 {
 	return api_view_vf(vf, vhca_engine_reserves(api_args(ctx)->engine, vf));
@@ -67,21 +39,26 @@ static struct json_object *view_vf(const void *ctx, const struct vhca_vf *vf)
 void api_get_vfs(void *ctx, struct vhca_http_request *req)
 {
 	struct json_object *list;
-	struct filter filter;
+	enum vhca_vf_state state;
+	struct api_filter filter;
+	struct api_page page;
 	struct vhca_error err;
 	struct vhca_hca *hca;
 	struct vhca_vf *vf;
 
-	if (parse_filter(ctx, req, &filter, &err) < 0) {
+	if (parse_state(req, &state, &err) < 0 || api_read_filter(ctx, req, &filter, &err) < 0 ||
+	    api_read_page(req, &page, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}
 	list = json_object_new_array();
 	TAILQ_FOREACH (hca, &api_model(ctx)->hcas, link)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (filter_takes(&filter, vf))
+			if (api_page_takes(&page, VHCA_BDF_STR(vf->bdf),
+					   (state == VHCA_VF_STATE_COUNT || state == vf->state) &&
+						   api_filter_takes(&filter, vf, vf->claim)))
 				json_object_array_add(list, view_vf(ctx, vf));
-	api_reply_list(req, "vfs", list);
+	api_reply_page(req, "vfs", list, &page);
 }
 
 void api_get_vf(void *ctx, struct vhca_http_request *req)

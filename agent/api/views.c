@@ -194,9 +194,24 @@ struct json_object *api_view_claims(const struct vhca_model *m, const struct vhc
 	const struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &m->claims, link)
-		if (!domain || vhca_uuid_equal(&c->domain, domain))
+		if (vhca_uuid_equal(&c->domain, domain))
 			json_object_array_add(list, api_view_claim(c));
 	return list;
+}
+
+uint16_t api_find_key(const uint16_t *pkeys, unsigned int n, uint16_t base)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (pkeys[i] && vhca_pkey_base(pkeys[i]) == base)
+			return pkeys[i];
+	return 0;
+}
+
+uint16_t api_claim_key(const struct vhca_claim *claim, uint16_t pkey)
+{
+	if (vhca_claim_is_ending(claim))
+		return 0;
+	return api_find_key(claim->identity.pkeys, claim->identity.n_pkeys, vhca_pkey_base(pkey));
 }
 
 static const char *guid_wish(char buf[static VHCA_GUID_STRLEN], uint64_t guid)

@@ -18,8 +18,10 @@ struct json_object *api_view_vf(const struct vhca_vf *vf, bool reserved);
 struct json_object *api_view_moving_vf(const struct vhca_claim *claim);
 /* What was asked for, and what the SM said. */
 struct json_object *api_view_claim(const struct vhca_claim *claim);
-/* A list: of all, or of one domain. */
+/* A list of a domain's. */
 struct json_object *api_view_claims(const struct vhca_model *m, const struct vhca_uuid *domain);
+/* With its membership, the key of a list that is the partition's of base; 0: none is. */
+uint16_t api_find_key(const uint16_t *pkeys, unsigned int n, uint16_t base);
 /* The claim's key of the partition that either of its P_Keys names; 0: none, or it is ending. */
 uint16_t api_claim_key(const struct vhca_claim *claim, uint16_t pkey);
 /* Requests of its metadata and the VFs it has. */

@@ -20,7 +20,7 @@ HCAS = {"hcas": [
     {"bdf": "0000:41:00.0", "family": "mlx5", "driver": "mlx5_core", "ibdev": None, "fabric": "default",
      "managed": False, "total_vfs": 16, "num_vfs": 0, "want_vfs": None, "port": 1, "want_port": 1, "problem": None,
      "capabilities": {"host_pkey_map": False, "sees_grant": False, "link_policy": True}, "ports": []}]}
-VFS = {"vfs": [
+VFS = {"next": None, "vfs": [
     {"bdf": "0000:01:00.1", "pf": "0000:01:00.0", "index": 0, "numa": 0, "driver": "vfio-pci", "iommu_group": 12,
      "state": "attached", "since_ms": 1, "reason": None, "domain": "vm1", "name": "ib0", "claim": UUID,
      "guid": "0x02c9ab0000000001", "requested": "0x02c9ab0000000001", "granted": True, "gid_index": 1,
@@ -32,7 +32,7 @@ VFS = {"vfs": [
     {"bdf": "0000:01:00.3", "pf": "0000:01:00.0", "index": 2, "driver": None, "state": "quarantined",
      "reason": "scrub: admin_guids reads back 0x0", "domain": None, "name": None, "claim": None, "guid": None,
      "granted": False, "pkeys": [], "missing": []}]}
-DOMAINS = {"domains": [
+DOMAINS = {"next": None, "domains": [
     {"uuid": UUID, "name": "vm1", "requests": [
         {"name": "ib0", "partition": "0x8001", "guid": "auto", "fabric": "default", "problem": None},
         {"name": "ib1", "partition": "nowhere", "guid": "auto", "fabric": "default",
@@ -40,7 +40,7 @@ DOMAINS = {"domains": [
      "vfs": [{"name": "ib0", "bdf": "0000:01:00.1", "state": "attached", "guid": "0x02c9ab0000000001",
               "granted": True, "guest_address": "0000:07:00.0", "problem": None, "reason": None}]},
     {"uuid": UUID, "name": "plain", "requests": [], "vfs": []}]}
-CLAIMS = {"claims": [
+CLAIMS = {"next": None, "claims": [
     {"id": UUID, "domain": UUID, "domain_name": "vm1", "name": "ib0", "bdf": "0000:01:00.1", "state": "attached",
      "guid": "0x02c9ab0000000001", "epoch": 3, "pkeys": ["0x8001"], "way": "metadata", "created_ms": 1763617226000,
      "lease": None, "lease_ends_ms": None, "reason": None}]}
@@ -74,7 +74,7 @@ FAILED = {**BEGUN, "state": "failed", "step_ms": {"claiming": 43, "detaching": 1
           "ended_ms": 1763617226000 + 2162, "reason": "the destination refused: no free VF"}
 INCOMING = {**BEGUN, "id": UUID, "role": "destination", "domain_name": "vm2", "domain": MIGRATION, "state": "incoming",
             "blackout_us": {"resumed_to_attach": 1909, "resumed_to_granted": 402013}, "degraded": True, "reason": "hva does not answer"}
-MIGRATIONS = {"migrations": [DONE, INCOMING, FAILED]}
+MIGRATIONS = {"next": None, "migrations": [DONE, INCOMING, FAILED]}
 CLAIM_RESULT = {**CLAIMS["claims"][0], "vf": VFS["vfs"][0]}
 
 PORT_DOWN = {"step": "physical port", "status": "wrong", "text": "port 1 is DOWN (Polling)", "fix": "plug the cable in"}

@@ -351,8 +351,8 @@ class Serve(Case):
                            ("/v1/vfs?domain=nobody", "no_such_domain"), ("/v1/claims?domain=nobody", "no_such_domain")):
             status, doc, _ = self.agent.get(path)
             self.assertEqual((status, doc.get("code")), (404, code), path)
-        self.assertEqual(self.agent.get("/v1/vfs?domain=test&state=attached")[1], {"vfs": []})
-        self.assertEqual(self.agent.get(f"/v1/claims?domain={nobody}")[1], {"claims": []})
+        self.assertEqual(self.agent.get("/v1/vfs?domain=test&state=attached")[1], {"vfs": [], "next": None})
+        self.assertEqual(self.agent.get(f"/v1/claims?domain={nobody}")[1], {"claims": [], "next": None})
 
     def test_explains_a_domain_without_infiniband(self):
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])

@@ -154,7 +154,7 @@ class Together(unittest.TestCase):
         path = f"/v1/peer/claims/{uuid.uuid4()}"
         status, doc = self.peer("PUT", path, offer())
         self.assertEqual((status, self.document.check("Problem", doc)), (507, []), doc)
-        self.assertEqual(self.agent.get("/v1/claims")[1], {"claims": []})
+        self.assertEqual(self.agent.get("/v1/claims")[1], {"claims": [], "next": None})
 
     def test_peer_is_refused_what_this_hosts_memory_cannot_hold(self):
         tib = 1 << 30  # in KiB

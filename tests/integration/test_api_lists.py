@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Lists of a whole agent on a simulated adapter of four VFs: filters, and parts of them."""
+
+import urllib.parse
+
+import openapi
+import tap
+from host_case import FREE, HCA, OTHER_UUID, OTHER_VF, PF, UUID, VF, HostCase
+
+LAST = "0000:01:00.4"
+VFS = [FREE, VF, OTHER_VF, LAST]
+NAMES = "[policy]\nallow_default_partition = yes\n[partition storage]\npkey = 0x8001\n[partition later]\npkey = 0x8009\n"
+BY = {"/v1/vfs": "bdf", "/v1/claims": "id", "/v1/partitions": "pkey"}
+DOCUMENT = openapi.Document()
+
+
+class Lists(HostCase):
+    CONF = HCA + NAMES
+
+    def ask(self, path, expected=200, **query):
+        """The answer, which is as the document says; so is what was asked."""
+        path += "?" + urllib.parse.urlencode(query)
+        got, doc, _ = self.host.get(path)
+        self.assertEqual((got, DOCUMENT.check_answer("GET", path, got, doc)), (expected, []), doc)
+        if expected == 200:
+            self.assertEqual(DOCUMENT.check_request("GET", path, None), [], path)
+        return doc
+
+    def vfs(self, **query):
+        return [vf["bdf"] for vf in self.ask("/v1/vfs", **query)["vfs"]]
+
+    def claim(self, domain, name, bdf, partition):
+        want = {"domain": domain, "name": name, "bdf": bdf, "fabric": "physnet1", "partition": partition}
+        status, claim, _ = self.host.request("POST", "/v1/claims", want)
+        self.assertEqual(status, 201, claim)
+        self.addCleanup(self.host.request, "DELETE", f"/v1/claims/{claim['id']}")
+        return claim["id"]
+
+    def pages(self, path, limit):
+        """What the entries of each page of the whole list are named by."""
+        key, by = path.rsplit("/", 1)[1], BY[path]
+        doc = self.ask(path, **limit)
+        pages = [[entry[by] for entry in doc[key]]]
+        while doc["next"]:
+            doc = self.ask(path, after=doc["next"], **limit)
+            pages.append([entry[by] for entry in doc[key]])
+        return pages
+
+    def test_pages_are_the_list(self):
+        for i, bdf in enumerate((VF, OTHER_VF, FREE)):
+            self.claim(UUID, f"ib{i}", bdf, "storage")
+        for path in BY:
+            whole, = self.pages(path, {})
+            self.assertGreaterEqual(len(whole), 3)
+            for limit in (1, 2, len(whole), 1000):
+                self.assertEqual(self.pages(path, {"limit": limit}), [whole[i:i + limit] for i in range(0, len(whole), limit)], path)
+
+    def test_a_page_goes_on_behind_what_the_filter_takes_no_more(self):
+        page = self.ask("/v1/vfs", state="free", limit=1)
+        self.assertEqual(([vf["bdf"] for vf in page["vfs"]], page["next"]), ([FREE], FREE))
+        self.claim(UUID, "ib0", FREE, "storage")
+        self.assertEqual(self.vfs(state="free", limit=1, after=FREE), [VF])
+
+    def test_what_has_left_the_list_is_told(self):
+        claim = self.claim(UUID, "ib0", FREE, "storage")
+        self.assertEqual(self.host.request("DELETE", f"/v1/claims/{claim}")[0], 200)
+        doc = self.ask("/v1/claims", 410, after=claim)
+        self.assertEqual((doc["code"], doc["hint"]), ("cursor_gone", "read the list from its begin, without after"))
+        for path in ("/v1/vfs", "/v1/domains", "/v1/partitions", "/v1/migrations"):
+            self.assertEqual(self.ask(path, 410, after=claim, limit=1)["code"], "cursor_gone", path)
+
+    def test_filters(self):
+        self.claim(UUID, "ib0", FREE, "storage")
+        self.claim(OTHER_UUID, "ib0", VF, "0xffff")
+        fabric, numa = (self.ask("/v1/vfs")["vfs"][0][key] for key in ("fabric", "numa"))
+        self.assertEqual(fabric, "physnet1")
+        for query, bdfs in (({"pf": PF, "fabric": fabric}, VFS), ({"fabric": "physnet2"}, []), ({"numa": 1023}, []),
+                            ({"numa": 0}, VFS if numa == 0 else []), ({"domain": UUID}, [FREE]), ({"domain": OTHER_UUID, "state": "free"}, []),
+                            ({"partition": "storage"}, [FREE]), ({"partition": "0x0001"}, [FREE]), ({"partition": "0xffff"}, [VF]),
+                            ({"partition": "later"}, []), ({"partition": "storage", "domain": OTHER_UUID}, []), ({"state": "free"}, [OTHER_VF, LAST])):
+            self.assertEqual(self.vfs(**query), bdfs, query)
+            if "state" not in query:
+                taken = [c["bdf"] for c in self.ask("/v1/claims", **query)["claims"]]
+                self.assertEqual(taken, [bdf for bdf in bdfs if bdf in (FREE, VF)], query)
+
+    def test_migrations_of_none(self):
+        for query in ({"domain": "vm1"}, {"domain": UUID, "final": "false"}, {"peer": "hvb", "state": "done"}, {"final": "true", "limit": 1}):
+            self.assertEqual(self.ask("/v1/migrations", **query), {"migrations": [], "next": None})
+
+    def test_what_is_not_possible_is_refused(self):
+        for path, query, status, code in (
+                ("vfs", {"limit": 0}, 400, "bad_request"), ("vfs", {"limit": 1001}, 400, "bad_request"), ("claims", {"limit": "-1"}, 400, "bad_request"),
+                ("domains", {"limit": "x"}, 400, "bad_request"), ("partitions", {"limit": ""}, 400, "bad_request"),
+                ("migrations", {"limit": "1 "}, 400, "bad_request"), ("vfs", {"numa": 1024}, 400, "bad_request"), ("claims", {"numa": -1}, 400, "bad_request"),
+                ("claims", {"fabric": "a b"}, 400, "bad_request"), ("claims", {"pf": "0000:77:00.0"}, 404, "no_such_hca"),
+                ("vfs", {"partition": "nowhere"}, 404, "partition_not_here"), ("claims", {"partition": "0"}, 404, "partition_not_here"),
+                ("migrations", {"state": "free"}, 400, "bad_request"), ("migrations", {"final": "yes"}, 400, "bad_request"),
+                ("domains", {"state": "running"}, 400, "bad_request"), ("claims", {"status": "free"}, 400, "bad_request"),
+                ("partitions", {"fabric": "physnet1"}, 400, "bad_request"), ("hcas", {"limit": 1}, 400, "bad_request")):
+            self.assertEqual(self.ask(f"/v1/{path}", status, **query)["code"], code, (path, query))
+
+
+tap.main(__name__)
