@@ -300,6 +300,49 @@ int vhca_conf_set_key(enum vhca_conf_scope scope, void *object, const char *key,
 	return unknown_key(scope, key, err);
 }
 
+static void format_addresses(struct vhca_strbuf *sb, const struct vhca_bdf *list, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		vhca_strbuf_add(sb, "%s%s", i > 0 ? " " : "", VHCA_BDF_STR(list[i]));
+}
+
+static void format_key(struct vhca_strbuf *sb, const struct key *key, const void *object)
+{
+	const struct vhca_conf *conf = object;
+	const struct vhca_conf_hca *hca = object;
+
+	if (key->parse == parse_exclude)
+		format_addresses(sb, hca->exclude, hca->n_exclude);
+	else if (key->parse == parse_reserve)
+		format_addresses(sb, hca->reserve, hca->n_reserve);
+	else if (key->parse != parse_urls)
+		vhca_conf_format(sb, key->parse, &key->type, (const char *)object + key->offset);
+	for (unsigned int i = 0; key->parse == parse_urls && i < conf->n_sm_urls; i++) {
+		vhca_strbuf_add(sb, "%s", i > 0 ? " " : "");
+		vhca_conf_format_url(sb, conf->sm_urls[i]);
+	}
+}
+
+const char *vhca_conf_format_key(enum vhca_conf_scope scope, unsigned int n, const void *object,
+				 char *buf, size_t size)
+{
+	struct vhca_strbuf sb;
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(keys); i++) {
+		if (keys[i].scope != scope || n-- > 0)
+			continue;
+		vhca_strbuf_init(&sb, buf, size);
+		format_key(&sb, &keys[i], object);
+		return keys[i].name;
+	}
+	return NULL;
+}
+
+const char *vhca_conf_scope_to_string(enum vhca_conf_scope scope)
+{
+	return scope_names[scope];
+}
+
 bool vhca_conf_nth_key(unsigned int n, const char **ret_section, const char **ret_key)
 {
 	if (n >= VHCA_ARRAY_SIZE(keys))

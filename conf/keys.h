@@ -2,6 +2,8 @@
 #ifndef VHCA_CONF_KEYS_H
 #define VHCA_CONF_KEYS_H
 /* The table of sections and keys, inside conf/ only. */
+#include <stddef.h>
+
 #include "common/base/error.h"
 
 enum vhca_conf_scope {
@@ -32,5 +34,12 @@ int vhca_conf_find_scope(const char *section, enum vhca_conf_scope *ret, const c
  */
 int vhca_conf_set_key(enum vhca_conf_scope scope, void *object, const char *key, const char *value,
 		      struct vhca_error *err);
+/*
+ * The other way round, for the n-th key of the scope: fills buf and returns the key; NULL after the
+ * last.
+ */
+const char *vhca_conf_format_key(enum vhca_conf_scope scope, unsigned int n, const void *object,
+				 char *buf, size_t size);
+const char *vhca_conf_scope_to_string(enum vhca_conf_scope scope); /* never NULL */
 
 #endif

@@ -305,3 +305,129 @@ void vhca_conf_certificate_of(const char *agent, char ret[static VHCA_CALLER_NAM
 	if (snprintf(ret, VHCA_CALLER_NAME_MAX, "cert:%s", name) >= VHCA_CALLER_NAME_MAX)
 		ret[0] = '\0';
 }
+
+/* ---- the other way round ---- */
+
+void vhca_conf_format_url(struct vhca_strbuf *sb, const char *url)
+{
+	const char *scheme = strstr(url, "://");
+	const char *host = scheme ? scheme + 3 : url;
+	const char *at = memrchr(host, '@', strcspn(host, "/?#"));
+
+	if (at)
+		vhca_strbuf_add(sb, "%.*s***%s", (int)(host - url), url, at);
+	else
+		vhca_strbuf_add(sb, "%s", url);
+}
+
+static void format_bool(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+			const void *field)
+{
+	(void)type;
+	vhca_strbuf_add(sb, "%s", *(const bool *)field ? "yes" : "no");
+}
+
+static void format_word(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+			const void *field)
+{
+	vhca_strbuf_add(sb, "%s", type->words[*(const unsigned int *)field]);
+}
+
+static void format_duration(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+			    const void *field)
+{
+	uint32_t ms = *(const uint32_t *)field;
+
+	(void)type;
+	if (ms % 1000)
+		vhca_strbuf_add(sb, "%ums", ms);
+	else
+		vhca_strbuf_add(sb, "%us", ms / 1000);
+}
+
+static void format_uint(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+			const void *field)
+{
+	(void)type;
+	vhca_strbuf_add(sb, "%u", *(const unsigned int *)field);
+}
+
+static void format_port(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+			const void *field)
+{
+	(void)type;
+	vhca_strbuf_add(sb, "%u", *(const uint8_t *)field);
+}
+
+static void format_vfs(struct vhca_strbuf *sb, const struct vhca_conf_type *type, const void *field)
+{
+	uint16_t n = *(const uint16_t *)field;
+
+	if (n > type->max)
+		vhca_strbuf_add(sb, "keep");
+	else
+		vhca_strbuf_add(sb, "%u", n);
+}
+
+static void format_guid(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+			const void *field)
+{
+	(void)type;
+	vhca_strbuf_add(sb, "%s", VHCA_GUID_STR(*(const uint64_t *)field));
+}
+
+static void format_pkey(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+			const void *field)
+{
+	(void)type;
+	vhca_strbuf_add(sb, "%s", VHCA_PKEY_STR(*(const uint16_t *)field));
+}
+
+static void format_uri(struct vhca_strbuf *sb, const struct vhca_conf_type *type, const void *field)
+{
+	(void)type;
+	vhca_conf_format_url(sb, field);
+}
+
+static void format_roles(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+			 const void *field)
+{
+	const struct vhca_caller_rules *rules = field;
+
+	(void)type;
+	for (unsigned int i = 0; i < rules->n; i++) {
+		const struct vhca_caller_rule *r = &rules->list[i];
+
+		vhca_strbuf_add(sb, "%s", i > 0 ? " " : "");
+		if (r->who == VHCA_CALLER_ANYBODY)
+			vhca_strbuf_add(sb, "*");
+		else
+			vhca_strbuf_add(sb, "%s%u", r->who == VHCA_CALLER_GROUP ? "@" : "", r->id);
+		vhca_strbuf_add(sb, ":%s", vhca_caller_role_to_string(r->role));
+	}
+}
+
+static const struct {
+	vhca_conf_value_fn parse;
+	void (*format)(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
+		       const void *field);
+} formats[] = {
+	{vhca_conf_bool, format_bool},	       {vhca_conf_word, format_word},
+	{vhca_conf_duration, format_duration}, {vhca_conf_uint, format_uint},
+	{vhca_conf_port, format_port},	       {vhca_conf_vfs, format_vfs},
+	{vhca_conf_guid, format_guid},	       {vhca_conf_pkey, format_pkey},
+	{vhca_conf_uri, format_uri},	       {vhca_conf_agent, format_uri},
+	{vhca_conf_roles, format_roles},
+};
+
+void vhca_conf_format(struct vhca_strbuf *sb, vhca_conf_value_fn parse,
+		      const struct vhca_conf_type *type, const void *field)
+{
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(formats); i++) {
+		if (formats[i].parse != parse)
+			continue;
+		formats[i].format(sb, type, field);
+		return;
+	}
+	vhca_strbuf_add(sb, "%s", (const char *)field); /* all others are texts */
+}

@@ -9,6 +9,7 @@
 
 #include "common/base/caller.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 /* What a value may be; which members count depends on the parser. */
 struct vhca_conf_type {
@@ -56,6 +57,12 @@ int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *
 		    struct vhca_error *err); /* struct vhca_caller_rules */
 int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, void *field,
 			  struct vhca_error *err); /* char[]: cert:NAME or cert-sha256:HEX */
+
+/* The other way round: what that parser has written, as it reads it. */
+void vhca_conf_format(struct vhca_strbuf *sb, vhca_conf_value_fn parse,
+		      const struct vhca_conf_type *type, const void *field);
+/* A URL without what it logs in by, which nobody is to see. */
+void vhca_conf_format_url(struct vhca_strbuf *sb, const char *url);
 
 /* The name that a certificate for the HOST of such a URL has: lower case, addresses in one form. */
 void vhca_conf_certificate_of(const char *agent, char ret[static VHCA_CALLER_NAME_MAX]);

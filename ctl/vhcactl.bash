@@ -38,7 +38,7 @@ _vhcactl_add()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics reload forget help'
+	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload forget help'
 	local common='--json --socket --timeout --help --version'
 
 	case $prev in

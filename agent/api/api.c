@@ -53,6 +53,7 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/drain", VHCA_CALLER_READ, api_get_drain},
 	{"POST", "/v1/drain", VHCA_CALLER_ADMIN, api_post_drain},
 	{"DELETE", "/v1/drain", VHCA_CALLER_ADMIN, api_delete_drain},
+	{"GET", "/v1/config", VHCA_CALLER_READ, api_get_config},
 	{"POST", "/v1/reload", VHCA_CALLER_ADMIN, api_post_reload},
 	{"GET", "/v1/outbox", VHCA_CALLER_READ, api_get_outbox},
 	{"GET", "/v1/events", VHCA_CALLER_READ, api_get_events, "since wait"},

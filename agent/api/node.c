@@ -3,6 +3,7 @@
 #include "agent/api/handlers.h"
 #include "common/base/role.h"
 #include "common/http/json.h"
+#include "conf/settings.h"
 #include "config.h"
 
 static struct json_object *count_states(struct vhca_model *m)
@@ -76,6 +77,31 @@ void api_get_healthz(void *ctx, struct vhca_http_request *req)
 	(void)ctx;
 	vhca_json_add_string(o, "status", "ok");
 	vhca_http_reply(req, 200, o);
+}
+
+static void add_setting(void *list, const struct vhca_conf_setting *s)
+{
+	struct json_object *o = json_object_new_object();
+	bool has_usual = s->usual && s->usual[0];
+
+	vhca_json_add_string(o, "section", s->section);
+	vhca_json_add_string(o, "key", s->key);
+	vhca_json_add_string(o, "value", s->value[0] ? s->value : NULL);
+	vhca_json_add_string(o, "default", has_usual ? s->usual : NULL);
+	json_object_array_add(list, o);
+}
+
+void api_get_config(void *ctx, struct vhca_http_request *req)
+{
+	struct json_object *list = json_object_new_array();
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (vhca_conf_each_setting(api_args(ctx)->conf, add_setting, list, &err) == 0) {
+		api_reply_list(req, "settings", list);
+		return;
+	}
+	json_object_put(list);
+	vhca_http_reply_error(req, &err);
 }
 
 static void on_reloaded(void *arg, const struct vhca_error *err)

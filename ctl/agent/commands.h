@@ -35,6 +35,7 @@ extern const struct vhca_ctl_command vhca_cmd_adopt;
 extern const struct vhca_ctl_command vhca_cmd_forget;
 extern const struct vhca_ctl_command vhca_cmd_attach;
 extern const struct vhca_ctl_command vhca_cmd_claims;
+extern const struct vhca_ctl_command vhca_cmd_config;
 extern const struct vhca_ctl_command vhca_cmd_detach;
 extern const struct vhca_ctl_command vhca_cmd_domains;
 extern const struct vhca_ctl_command vhca_cmd_drain;

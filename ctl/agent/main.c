@@ -46,7 +46,8 @@ static const struct vhca_ctl_command *const commands[] = {
 	&vhca_cmd_explain, &vhca_cmd_adopt,   &vhca_cmd_takeover,   &vhca_cmd_attach,
 	&vhca_cmd_detach,  &vhca_cmd_migrate, &vhca_cmd_park,	    &vhca_cmd_unpark,
 	&vhca_cmd_drain,   &vhca_cmd_undrain, &vhca_cmd_migrations, &vhca_cmd_outbox,
-	&vhca_cmd_watch,   &vhca_cmd_metrics, &vhca_cmd_reload,	    &vhca_cmd_forget,
+	&vhca_cmd_watch,   &vhca_cmd_metrics, &vhca_cmd_config,	    &vhca_cmd_reload,
+	&vhca_cmd_forget,
 };
 
 static int connect_agent(struct vhca_ctl *ret, struct vhca_error *err)

@@ -51,6 +51,9 @@ PARTITIONS = {"partitions": [
      "ports": [{"pf": "0000:01:00.0", "port": 1, "fabric": "default", "pkey": "0x8001", "table_entries": 128, "table_free": 3},
                {"pf": "0000:41:00.0", "port": 2, "fabric": "other", "pkey": None, "table_entries": None, "table_free": None}]},
     {"pkey": "0x8009", "names": [], "members": [], "ports": []}]}
+CONFIG = {"settings": [
+    {"section": "sm", "key": "url", "value": None, "default": None},
+    {"section": "hca 0000:03:00.0", "key": "vfs", "value": "4", "default": "keep"}]}
 OUTBOX = {"outbox": [
     {"seq": 7, "kind": "binding", "vguid": "0x02c9ab0000000001", "epoch": 3, "bound": True,
      "port_guid": "0x0002c90300000a01", "state": "waiting", "age_ms": 125000, "attempts": 4, "next_try_ms": 2500,

@@ -425,6 +425,25 @@ class Serve(Case):
             self.assertIn(words, doc["detail"])
             self.assertIn(f"reload refused, the old configuration stays: {doc['detail']}", self.agent.log_text())
 
+    def test_configuration_is_what_was_read_last(self):
+        """Not what the file says by now; and of a token's file there is the path."""
+        token = f"{self.where}/token"
+        with open(token, "w", encoding="ascii") as f:
+            f.write("s3cret-s3cret-s3cret\n")
+        os.chmod(token, 0o600)
+        self.agent.stop()
+        self.agent.write(conf_text(self.where, f"[sm]\ntoken_file = {token}\n[partition storage]\npkey = 0x8003\n"))
+        self.agent.start()
+        self.agent.write(conf_text(self.where, f"[sm]\ntoken_file = {token}\n[partition storage]\npkey = 0x8004\n"))
+        for key in ("0x8003", "0x8004"):
+            status, doc, _ = self.agent.get("/v1/config")
+            self.assertEqual((status, openapi.Document().check_answer("GET", "/v1/config", status, doc)), (200, []))
+            found = {(s["section"], s["key"]): (s["value"], s["default"]) for s in doc["settings"]}
+            self.assertEqual((found["partition storage", "pkey"], found["sm", "token_file"]), ((key, None), (token, None)))
+            self.assertEqual((found["agent", "run_dir"], found["policy", "port_lease"]), ((f"{self.where}/run", "/run/vhcad"), ("3600s", "3600s")))
+            self.assertNotIn("s3cret", str(doc))
+            self.assertEqual(self.agent.request("POST", "/v1/reload")[0], 200)
+
     def ask_hook(self, data, half_close=True):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(10)

@@ -16,7 +16,7 @@ import urllib.parse
 import openapi
 import tap
 from ctl_case import CTL, CtlCase, problem
-from ctl_docs import (UUID, NODE, HCAS, VFS, DOMAINS, CLAIMS, PARTITIONS, OUTBOX, MIGRATIONS, CLAIM_RESULT, PORT_DOWN,
+from ctl_docs import (UUID, NODE, HCAS, VFS, DOMAINS, CLAIMS, PARTITIONS, CONFIG, OUTBOX, MIGRATIONS, CLAIM_RESULT, PORT_DOWN,
                       VF_EXPLAINED, DOMAIN_EXPLAINED, READY, NOT_READY, SM_AWAY, events)
 
 
@@ -92,6 +92,10 @@ class Tables(CtlCase):
             ["0x8001", "storage readers", "1", "0000:41:00.0", "2", "other", "-", "-"],
             ["0x8009", "-", "0", "-", "-", "-", "-", "-"]])
 
+    def test_config(self):
+        self.agent({"GET /v1/config": CONFIG})
+        self.assertEqual(self.rows("config"), [["SECTION", "KEY", "VALUE", "DEFAULT"], ["sm", "url", "-", "-"], ["hca 0000:03:00.0", "vfs", "4", "keep"]])
+
     def test_outbox(self):
         self.agent({"GET /v1/outbox": OUTBOX})
         rows = self.rows("outbox")
@@ -159,7 +163,7 @@ class Shapes(unittest.TestCase):
     def test_canned_answers(self):
         document = openapi.Document()
         for schema, doc in (("Node", NODE), ("HcaList", HCAS), ("VfList", VFS), ("DomainList", DOMAINS),
-                            ("ClaimList", CLAIMS), ("Outbox", OUTBOX), ("ClaimResult", CLAIM_RESULT),
+                            ("ClaimList", CLAIMS), ("Config", CONFIG), ("Outbox", OUTBOX), ("ClaimResult", CLAIM_RESULT),
                             ("VfExplanation", VF_EXPLAINED), ("DomainExplanation", DOMAIN_EXPLAINED),
                             ("Released", {"state": "free"}), ("Readiness", READY), ("Readiness", NOT_READY), ("MigrationList", MIGRATIONS), ("Events", {"cursor": "a.3", "events": events(1, 3)}),
                             ("Problem", problem(404, "not-found", "no_such_path", "d")[1])):
@@ -263,7 +267,7 @@ class Status(CtlCase):
 class Json(CtlCase):
     def test_prints_what_the_agent_said(self):
         docs = {"node": NODE, "hcas": HCAS, "vfs": VFS, "domains": DOMAINS, "claims": CLAIMS,
-                "partitions": PARTITIONS, "outbox": OUTBOX, "migrations": MIGRATIONS}
+                "partitions": PARTITIONS, "config": CONFIG, "outbox": OUTBOX, "migrations": MIGRATIONS}
         self.agent({f"GET /v1/{k}": doc for k, doc in docs.items()})
         for name, doc in docs.items():
             for args in (("--json", name), (name, "--json")):

@@ -11,7 +11,7 @@ import tap
 from ctl_case import CtlCase
 
 SOURCE = os.environ["VHCA_SOURCE_DIR"]
-COMMANDS = ["status", "node", "hcas", "vfs", "domains", "claims", "lease", "partitions", "explain", "adopt", "takeover", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch", "metrics", "reload", "forget"]
+COMMANDS = ["status", "node", "hcas", "vfs", "domains", "claims", "lease", "partitions", "explain", "adopt", "takeover", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch", "metrics", "config", "reload", "forget"]
 
 
 class Usage(CtlCase):
