@@ -246,6 +246,37 @@ class Door(Case):
         self.assertIn(f"port {p2} is hv2's from now on", sm.log())
         self.assertIn("2 of 3 nodes in [agents] have no port in their line", sm.log())
 
+    def test_a_node_takes_what_runs_at_another(self):
+        """Open until there are tickets (docs/design/0014-authority.md): a node's own certificate, its own port, and the next epoch are enough."""
+        agents, hosts = {"hv1": "named", "hv2": "by-address"}, {"hv1": 2, "hv2": 3}
+        vguid, port = "0x02c9ab00000000aa", {who: fabric.port_guid(host) for who, host in hosts.items()}
+        sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
+        sm.conf += ("roles = cert:spiffe://x/y:admin\n[agents]\n"
+                    f"hv1 = cert:hv1.example.org {port['hv1']}\nhv2 = cert:2001:db8::7 {port['hv2']}\n")
+
+        def report(who, epoch):
+            body = {"epoch": epoch, "port_guid": port[who], "gid_index": 1, "lid": 0, "pkeys": ["0x8001"]}
+            return self.ask(f"/v1/bindings/{vguid}", None, agents[who], "PUT", body)
+
+        def has_all(who):
+            return self.fabric.has(hosts[who], "0x8001") and vguid in self.fabric.guids(hosts[who])
+
+        sm.start(wait=False)
+        fabric.wait_for("OpenSM is ready", lambda: sm.alive() and self.ask("/readyz", client="by-uri")[0] == 200, 20)
+        self.assertEqual(report("hv1", 1)[0], 200)
+        self.fabric.sa_guid("set", hosts["hv1"], 1, vguid)
+        fabric.wait_for("hv1's guest has its key and its GUID", lambda: has_all("hv1"), 20)
+        self.assertEqual(report("hv2", 2)[0], 200)
+        self.fabric.sa_guid("set", hosts["hv2"], 1, vguid)
+        fabric.wait_for("hv2 has them", lambda: has_all("hv2"), 20)
+        fabric.wait_for("hv1's port has no key", lambda: not self.fabric.has(hosts["hv1"], "0x8001"), 20)
+        self.assertNotIn(vguid, self.fabric.guids(hosts["hv1"]))
+        status, doc = report("hv1", 1)
+        self.assertEqual((status, doc["code"], doc["port_guid"]), (409, "superseded", port["hv2"]))
+        print("# open: a node takes what runs at another one, key and GUID", flush=True)
+        self.assertEqual(self.ask(f"/v1/bindings/{vguid}?epoch=2", client="by-uri", method="DELETE")[0], 200)
+        self.assertEqual(sm.stop(), 0)
+
     def test_who_is_refused_in_a_loop_does_not_fill_the_log(self):
         sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
         sm.conf += f"[agents]\nhv1 = cert:hv1.example.org {fabric.port_guid(HOST)}\n"

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "opensm/bindings/service.h"
@@ -347,6 +349,109 @@ static void nobody_binds_all_there_is(void **state)
 	vhca_log_set_level(VHCA_LOG_INFO);
 }
 
+/* ---- what is open until there are tickets (docs/design/0014-authority.md) ---- */
+
+#define PORT_C FALSE_PORT(2)
+
+static const struct vhca_osm_node hv3 = {.name = "hv3"};
+
+/* As the routes do it: who has that port, and then what it says. */
+static const char *bind_as(struct plugin *p, const struct vhca_osm_node *by, uint64_t epoch,
+			   uint64_t port)
+{
+	const char *code = speak(p, by, port);
+
+	return *code ? code : bind(p, FALSE_GUID, epoch, port);
+}
+
+static void it_runs_at_a(struct plugin *p)
+{
+	assert_string_equal(bind_as(p, &hv1, 5, FALSE_PORT_A), "");
+}
+
+static void a_has_withdrawn_it(struct plugin *p)
+{
+	it_runs_at_a(p);
+	assert_string_equal(may_withdraw(p, &hv1, 5, FALSE_PORT_A), "");
+	assert_string_equal(withdraw(p, 5), "");
+}
+
+static void the_state_is_lost(struct plugin *p)
+{
+	char path[TREE_PATH_MAX];
+
+	it_runs_at_a(p);
+	plugin_commit(p);
+	plugin_stop(p);
+	(void)snprintf(path, sizeof(path), "%s/bindings", p->conf.state_dir);
+	assert_int_equal(unlink(path), 0);
+	start(p);
+}
+
+/*
+ * hv2 has a certificate, and PORT_B. Each of these succeeds today; with tickets hv2 is refused, and
+ * the owner's report is accepted.
+ */
+static const struct theft {
+	const char *of;
+	void (*before)(struct plugin *p);
+	uint64_t epoch; /* hv2's */
+	const struct vhca_osm_node *owner;
+	uint64_t owners_epoch, owners_port;
+} thefts[] = {
+	{"what another node has", it_runs_at_a, 6, &hv1, 5, FALSE_PORT_A},
+	{"the same, as if somebody had vouched", it_runs_at_a, UINT64_C(1) << 32, &hv1, 5,
+	 FALSE_PORT_A},
+	{"what comes to hv3, before its source is heard", it_runs_at_a, 7, &hv3, 6, PORT_C},
+	{"what comes to hv3, after its source has withdrawn", a_has_withdrawn_it, 7, &hv3, 6,
+	 PORT_C},
+	{"what a manager does not know that has lost its state", the_state_is_lost, 6, &hv1, 5,
+	 FALSE_PORT_A},
+};
+
+static void take(struct plugin *p, const struct theft *theft)
+{
+	const struct vhca_osm_table *t;
+
+	p->subnet.anything = true;
+	theft->before(p);
+	assert_string_equal(bind_as(p, &hv2, theft->epoch, FALSE_PORT_B), "");
+	t = vhca_osm_service_table(p->service);
+	assert_int_equal(vhca_osm_table_find(t, FALSE_GUID)->port_guid, FALSE_PORT_B);
+	assert_null(vhca_osm_table_port(t, FALSE_PORT_A)); /* its key has gone from there */
+	assert_string_equal(bind_as(p, theft->owner, theft->owners_epoch, theft->owners_port),
+			    "superseded");
+	assert_string_equal(may_withdraw(p, theft->owner, theft->epoch + 1, theft->owners_port),
+			    "not_the_owner");
+	print_message("# open: a node takes %s\n", theft->of);
+}
+
+static void a_node_takes_what_is_anothers(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(thefts); i++) {
+		void *p;
+
+		assert_int_equal(plugin_setup(&p), 0);
+		take(p, &thefts[i]);
+		assert_int_equal(plugin_teardown(&p), 0);
+	}
+}
+
+/* So it keeps a destination out, and need have nothing of the vGUID's for that. */
+static void a_node_raises_what_another_has_withdrawn(void **state)
+{
+	struct plugin *p = *state;
+
+	p->subnet.anything = true;
+	a_has_withdrawn_it(p);
+	assert_string_equal(speak(p, &hv2, FALSE_PORT_B), "");
+	assert_string_equal(may_withdraw(p, &hv2, 9, FALSE_PORT_B), "");
+	assert_string_equal(withdraw(p, 9), "");
+	assert_string_equal(bind_as(p, &hv3, 6, PORT_C), "superseded");
+	print_message("# open: a node raises the epoch of what another one has withdrawn\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +483,9 @@ int main(void)
 						plugin_teardown),
 		cmocka_unit_test_setup_teardown(nobody_binds_all_there_is, plugin_setup,
 						plugin_teardown),
+		cmocka_unit_test(a_node_takes_what_is_anothers),
+		cmocka_unit_test_setup_teardown(a_node_raises_what_another_has_withdrawn,
+						plugin_setup, plugin_teardown),
 	};
 
 	return cmocka_run_group_tests_name("osm_authority", tests, NULL, NULL);
