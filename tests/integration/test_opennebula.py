@@ -746,7 +746,7 @@ class RealAgent(AgentCase):
         p = self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0")
         self.assert_refused(p, "no ib1 after 0 s: one-42: ib1 has no VF: ")
 
-    ACTIONS = (("migrate", [UUID, "hv2", "hv1", "42", "hv1"], "hv2"), ("save", [UUID, "/f", "hv1", "42", "hv1"], "one-42"),
+    ACTIONS = (("migrate", [UUID, "hv2", "hv1", "42", "hv1"], "there is no [peer hv2]"), ("save", [UUID, "/f", "hv1", "42", "hv1"], "one-42"),
                ("attach_nic", [UUID, OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], ""))
 
     def test_what_the_agent_refuses_stops_the_action(self):

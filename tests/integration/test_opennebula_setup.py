@@ -182,6 +182,41 @@ class Trees(SetupCase):
         self.assertIn("front-end", self.setup_tool(where, "--install", code=1).stderr)
         self.assertEqual(tree(where), before)
 
+    def test_what_was_broken_off_is_done_again(self):
+        """Or was taken away by hand: --check says what is missing, --install brings it, --remove takes the rest."""
+        def one_file(where):
+            (where / "remotes/vmm/vhca/migrate").unlink()
+
+        def a_mode(where):
+            (where / "remotes/vmm/vhca/nics").chmod(0o644)
+
+        def a_directory(where):
+            shutil.rmtree(where / "remotes/vnm/vhca")
+
+        def the_configuration(where):
+            (where / "etc/oned.conf").write_bytes(LAYOUTS["7.4"][0].encode("latin-1"))
+        for cut, lines in ((one_file, 1), (a_mode, 1), (a_directory, len(list((SETUP.parent / "vnm/vhca").iterdir()))), (the_configuration, 1)):
+            for action in ("--install", "--remove"):
+                with self.subTest(cut.__name__, action=action):
+                    where = self.front_end("7.4")
+                    trees = {"--remove": tree(where)}
+                    self.setup_tool(where, "--install")
+                    trees["--install"] = tree(where)
+                    cut(where)
+                    self.assertEqual(len(self.setup_tool(where, "--check", code=1).stdout.splitlines()), lines)
+                    self.setup_tool(where, action)
+                    self.assertEqual(tree(where), trees[action])
+
+    def test_a_place_that_is_none_is_one_line(self):
+        where = self.front_end("7.4")
+        for option, path in (("--oned-conf", "etc/oned.conf"), ("--remotes", "remotes")):
+            for action in ("--install", "--check", "--remove"):
+                with self.subTest(option, action=action):
+                    p = subprocess.run([str(SETUP), action, "--oned-conf", f"{where}/etc/oned.conf", "--remotes", f"{where}/remotes",
+                                        option, f"{where}/no/{path}"], capture_output=True, text=True, timeout=60, check=False)
+                    self.assertEqual((p.returncode, p.stdout, len(p.stderr.splitlines())), (1, "", 1), p.stderr)
+                    self.assertIn(f"{where}/no/{path}", p.stderr)
+
     def test_a_file_of_somebody_else_stays(self):
         where = self.front_end("7.4")
         self.setup_tool(where, "--install")
