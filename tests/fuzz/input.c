@@ -10,6 +10,8 @@
 #define SEPARATOR     "\n%%\n"
 #define SEPARATOR_LEN (sizeof(SEPARATOR) - 1)
 
+struct fuzz_verdicts fuzz_verdicts;
+
 const char *input_file(const uint8_t *data, size_t size)
 {
 	static int fd = -1;
