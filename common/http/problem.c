@@ -140,4 +140,6 @@ void vhca_json_problem_to_error(struct json_object *doc, int status, struct vhca
 				     status);
 	if (hint)
 		vhca_error_hint(ret, "%s", hint);
+	vhca_blot_controls(ret->msg); /* somebody's terminal shows it in the end */
+	vhca_blot_controls(ret->hint);
 }

@@ -214,6 +214,10 @@ class Explain(CtlCase):
         p = self.ctl("explain", "vm2")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (3, "", "vhcactl: no vm2\nhint: virsh list\n"))
 
+    def test_an_answer_of_an_error_cannot_move_the_cursor(self):
+        self.agent({"GET /v1/domains/vm2/explain": problem(404, "not-found", "no_such_domain", "no a\x1b[2J\n\u009bb", "c\rd")})
+        self.assertEqual(self.ctl("explain", "vm2").stderr, "vhcactl: no a?[2J???b\nhint: c?d\n")
+
     def test_texts_cannot_move_the_cursor(self):
         bad = {**PORT_DOWN, "text": "a\x1b[2Jb", "fix": "c\nd"}
         self.agent({"GET /v1/vfs/0000%3A01%3A00.1/explain": {**VF_EXPLAINED, "findings": [bad], "domain": "e\rf",

@@ -52,6 +52,11 @@ class Watch(CtlCase):
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(timeout=10), -signal.SIGINT)
 
+    def test_texts_cannot_move_the_cursor(self):
+        bad = {**events(1, 1)[0], "subject": "a\u009b2J", "text": "b\x1b[2J\nc"}
+        self.agent({"GET /v1/events": {"cursor": "a.1", "events": [bad]}})
+        self.assertRegex(self.start().stdout.readline(), r"^\S+ \S+  vf +a\?\??2J: b\?\[2J\?c\n$")
+
     def test_since_and_json(self):
         self.serve()
         p = self.start("--since", "a.2", "--json")

@@ -8,6 +8,7 @@
 #include "common/base/codes.h"
 #include "ctl/agent/commands.h"
 #include "ctl/cli/api.h"
+#include "ctl/cli/finding.h"
 #include "ctl/cli/view.h"
 
 #define CURSOR_MAX 128
@@ -35,8 +36,11 @@ static void print_event(const struct vhca_ctl *ctl, struct json_object *event)
 	}
 	vhca_strbuf_init(&sb, time, sizeof(time));
 	vhca_view_time(&sb, vhca_view_u64(event, "time_ms"));
-	(void)printf("%s  %-7s %s: %s\n", time, vhca_view_text(event, "kind"),
-		     vhca_view_text(event, "subject"), vhca_view_text(event, "text"));
+	(void)printf("%s  %-7s ", time, vhca_view_text(event, "kind"));
+	vhca_print_text(vhca_view_text(event, "subject"));
+	(void)fputs(": ", stdout);
+	vhca_print_text(vhca_view_text(event, "text"));
+	(void)putchar('\n');
 }
 
 static void print_events(const struct watch *w, struct json_object *doc, size_t newest)
