@@ -161,6 +161,10 @@ static int add_url(struct vhca_conf *conf, const char *url, size_t len, struct v
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "\"%.*s\" is not an http:// or https:// URL",
 				      len > 80 ? 80 : (int)len, url);
+	if (vhca_conf_url_user(url))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "a URL with a user, which whoever looks at vhcad would see; "
+				      "token_file has what is sent");
 	if (conf->n_sm_urls == VHCA_CONF_URLS_MAX || len >= sizeof(conf->sm_urls[0]))
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "more than %d URLs, or one of more than %zu characters",
@@ -318,8 +322,7 @@ static void format_key(struct vhca_strbuf *sb, const struct key *key, const void
 	else if (key->parse != parse_urls)
 		vhca_conf_format(sb, key->parse, &key->type, (const char *)object + key->offset);
 	for (unsigned int i = 0; key->parse == parse_urls && i < conf->n_sm_urls; i++) {
-		vhca_strbuf_add(sb, "%s", i > 0 ? " " : "");
-		vhca_conf_format_url(sb, conf->sm_urls[i]);
+		vhca_strbuf_add(sb, "%s%s", i > 0 ? " " : "", conf->sm_urls[i]);
 	}
 }
 

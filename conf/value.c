@@ -201,11 +201,24 @@ int vhca_conf_file(const char *value, const struct vhca_conf_type *type, void *f
 	return (value[0] ? vhca_conf_path : vhca_conf_text)(value, type, field, err);
 }
 
+const char *vhca_conf_url_user(const char *url)
+{
+	const char *scheme = strstr(url, "://"), *user = scheme ? scheme + 3 : url;
+
+	return memchr(user, '@', strcspn(user, "/?# \t")) ? user : NULL;
+}
+
 int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *field,
 		  struct vhca_error *err)
 {
+	const char *user = vhca_conf_url_user(value);
+
 	if (!strchr(value, ':'))
 		return bad(err, value, "a URI");
+	if (user && user[strcspn(user, ":@")] == ':')
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "a password, which whoever looks at vhcad would see; libvirt "
+				      "has auth.conf for it");
 	return vhca_conf_text(value, type, field, err);
 }
 
@@ -308,18 +321,6 @@ void vhca_conf_certificate_of(const char *agent, char ret[static VHCA_CALLER_NAM
 
 /* ---- the other way round ---- */
 
-void vhca_conf_format_url(struct vhca_strbuf *sb, const char *url)
-{
-	const char *scheme = strstr(url, "://");
-	const char *host = scheme ? scheme + 3 : url;
-	const char *at = memrchr(host, '@', strcspn(host, "/?#"));
-
-	if (at)
-		vhca_strbuf_add(sb, "%.*s***%s", (int)(host - url), url, at);
-	else
-		vhca_strbuf_add(sb, "%s", url);
-}
-
 static void format_bool(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
 			const void *field)
 {
@@ -383,12 +384,6 @@ static void format_pkey(struct vhca_strbuf *sb, const struct vhca_conf_type *typ
 	vhca_strbuf_add(sb, "%s", VHCA_PKEY_STR(*(const uint16_t *)field));
 }
 
-static void format_uri(struct vhca_strbuf *sb, const struct vhca_conf_type *type, const void *field)
-{
-	(void)type;
-	vhca_conf_format_url(sb, field);
-}
-
 static void format_roles(struct vhca_strbuf *sb, const struct vhca_conf_type *type,
 			 const void *field)
 {
@@ -416,7 +411,6 @@ static const struct {
 	{vhca_conf_duration, format_duration}, {vhca_conf_uint, format_uint},
 	{vhca_conf_port, format_port},	       {vhca_conf_vfs, format_vfs},
 	{vhca_conf_guid, format_guid},	       {vhca_conf_pkey, format_pkey},
-	{vhca_conf_uri, format_uri},	       {vhca_conf_agent, format_uri},
 	{vhca_conf_roles, format_roles},
 };
 

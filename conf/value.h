@@ -61,8 +61,8 @@ int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, 
 /* The other way round: what that parser has written, as it reads it. */
 void vhca_conf_format(struct vhca_strbuf *sb, vhca_conf_value_fn parse,
 		      const struct vhca_conf_type *type, const void *field);
-/* A URL without what it logs in by, which nobody is to see. */
-void vhca_conf_format_url(struct vhca_strbuf *sb, const char *url);
+/* Where the user of a URL begins that has one: "me:secret@host". NULL: it has none. */
+const char *vhca_conf_url_user(const char *url);
 
 /* The name that a certificate for the HOST of such a URL has: lower case, addresses in one form. */
 void vhca_conf_certificate_of(const char *agent, char ret[static VHCA_CALLER_NAME_MAX]);

@@ -29,6 +29,6 @@ const struct vhca_ctl_command vhca_cmd_config = {
 	.summary = "list the configuration that is in effect",
 	.help = "\nWhat the agent has read last, whatever the files say by now, and the defaults; "
 		"see vhcad.conf(5).\n"
-		"What a URL has before an @ is not shown; users and groups are numbers.\n",
+		"Users and groups are numbers.\n",
 	.run = run,
 };
