@@ -79,10 +79,15 @@ for address in sys.argv[2:]:
 
 
 class Api:
-    """Neutron's API as it is reached by HTTP, by an administrator; keystone's part is left out."""
+    """Neutron's API as it is reached by HTTP, by an administrator; keystone's part is left out. Of Nova's and glance's there is what the client asks for, and
+    each server that it asks for is kept (test_nova has Nova itself boot from such a request)."""
+
+    FLAVOR = {'id': '1', 'name': 'small'}
+    IMAGE = {'id': 'i', 'name': 'debian'}
 
     def __init__(self, case):
         self._case = case
+        self.servers = []
         self._extensions = test_extensions.setup_extensions_middleware(extensions.PluginAwareExtensionManager.get_instance())
         self._server = wsgiref.simple_server.make_server('127.0.0.1', 0, self, handler_class=Quiet)
         self.url = 'http://127.0.0.1:%d' % self._server.server_port
@@ -96,15 +101,25 @@ class Api:
 
     def __call__(self, environ, start_response):
         path = environ['PATH_INFO']
-        if not path.startswith('/v2.0/'):
+        if not path.startswith('/v2.0/') or path.startswith('/v2.0/images/'):
             start_response('200 OK', [('Content-Type', 'application/json')])
-            links = [{'rel': 'self', 'href': f'{self.url}/v2.0/'}]
-            return [json.dumps({'versions': [{'id': 'v2.0', 'status': 'CURRENT', 'links': links}]}).encode()]
+            return [json.dumps(self._answer(path, environ)).encode()]
         environ['PATH_INFO'] = path.removeprefix('/v2.0')
         environ['neutron.context'] = n_context.get_admin_context()
         environ['neutron.context'].tenant_id = 'tenant'
         app = self._extensions if path.startswith(('/v2.0/agents', '/v2.0/extensions')) else self._case.api
         return app(environ, start_response)
+
+    def _answer(self, path, environ):
+        if path.startswith('/servers'):
+            if environ['REQUEST_METHOD'] == 'POST':
+                self.servers.append(json.loads(environ['wsgi.input'].read(int(environ['CONTENT_LENGTH'])))['server'])
+            return {'server': {'id': 's', 'name': self.servers[-1]['name'], 'flavor': self.FLAVOR, 'image': self.IMAGE, 'addresses': {}, 'metadata': {}}}
+        if path.startswith('/flavors/'):
+            return {'flavor': self.FLAVOR}
+        if path.startswith('/v2.0/images/'):
+            return self.IMAGE
+        return {'versions': [{'id': 'v2.0', 'status': 'CURRENT', 'links': [{'rel': 'self', 'href': f'{self.url}/v2.0/'}]}]}
 
 
 class Quiet(wsgiref.simple_server.WSGIRequestHandler):
@@ -153,7 +168,7 @@ class Kolla(unittest.TestCase):
 
 
 class Page(Case):
-    """A new site: both files, the three commands that make a port, and its life at a hypervisor."""
+    """A new site: both files, the commands that make a port and a VM, and its life at a hypervisor."""
 
     fabric = 'ibnet'
 
@@ -176,9 +191,9 @@ class Page(Case):
 
     def setUp(self):
         super().setUp()
-        neutron = Api(self)
-        self.addCleanup(neutron.close)
-        self.env = {**os.environ, 'OS_AUTH_TYPE': 'none', 'OS_ENDPOINT': neutron.url}
+        self.cloud = Api(self)
+        self.addCleanup(self.cloud.close)
+        self.env = {**os.environ, 'OS_AUTH_TYPE': 'none', 'OS_ENDPOINT': self.cloud.url}
 
     def type(self, command, *more):
         """An openstack command of the page; what it shows."""
@@ -197,13 +212,15 @@ class Page(Case):
 
     def test_from_network_to_up(self):
         commands = self.commands()
-        self.assertEqual(sorted(commands), ['network agent list', 'network create', 'port create', 'port set', 'subnet create'])
+        self.assertEqual(sorted(commands), ['network agent list', 'network create', 'port create', 'port set', 'server create', 'subnet create'])
         agents = self.type(commands['network agent list'], '-f', 'json')
         self.assertEqual([(agent['Agent Type'], agent['Host'], agent['Alive']) for agent in agents], [('vHCA agent', HOST, True)])
         self.type(commands['network create'], '-f', 'json')
         self.type(commands['subnet create'], '-f', 'json')
         port = self.type(commands['port create'], '-f', 'json', '--mac-address', MAC)
         self.assertEqual(port['binding_vnic_type'], 'direct')
+        self.type(commands['server create'], '-f', 'json')
+        self.assertEqual([(server['name'], server['networks']) for server in self.cloud.servers], [('vm-0', [{'port': port['id']}])])
         self.begin(port)
         self.until_status(port, 'ACTIVE')
         self.type(commands['port set'])
