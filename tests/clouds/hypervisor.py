@@ -36,11 +36,11 @@ class Cloud:
         self.local = threading.local()
         self.log = []           # what was done, in order
         self.computes = {}      # Nova's, by name
-        self.stubborn = False   # guests do not let go of a device
+        self.stubborn = set()   # VFs that guests do not let go of
         self.copy_fails = False
 
     def reset(self):
-        self.log, self.computes, self.stubborn, self.copy_fails = [], {}, False, False
+        self.log, self.computes, self.stubborn, self.copy_fails = [], {}, set(), False
 
     def step(self, host, *what):
         """Something was done at a host; no vGUID may be at two places."""
@@ -164,7 +164,7 @@ class Domain(fake.Domain):
             self.config_vfs = [bdf for bdf in self.config_vfs if bdf not in vfs]
         if not flags & fake.VIR_DOMAIN_AFFECT_LIVE:
             return
-        if CLOUD.stubborn:
+        if CLOUD.stubborn & set(vfs):
             CLOUD.step(self.host.name, "unplug is ignored")
             return
         self.live_vfs = [bdf for bdf in self.live_vfs if bdf not in vfs]

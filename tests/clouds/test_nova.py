@@ -25,11 +25,12 @@ import hypervisor
 import tap
 from hypervisor import CLOUD
 
-MAC = "fa:16:3e:12:34:56"
+MAC, SECOND_MAC = "fa:16:3e:12:34:56", "fa:16:3e:12:34:57"
 FABRIC = "physnet4"     # as Nova's test base calls it
 A, B = "test_compute0", "test_compute1"
-PORT = {**LibvirtNeutronFixture.network_4_port_1, "mac_address": MAC, "binding:vif_type": "ib_hostdev",
-        "binding:vif_details": {"port_filter": False, "physical_network": FABRIC}}
+BOUND = {"binding:vif_type": "ib_hostdev", "binding:vif_details": {"port_filter": False, "physical_network": FABRIC}}
+PORT = {**LibvirtNeutronFixture.network_4_port_1, **BOUND, "mac_address": MAC}
+SECOND_PORT = {**LibvirtNeutronFixture.network_4_port_2, **BOUND, "mac_address": SECOND_MAC}
 
 
 def setUpModule():
@@ -96,7 +97,8 @@ class Nova(sriov.SRIOVServersTest):
                 host.until_ready()
             for domain in list(host.domains):
                 host.hide(domain)
-            host.ebrctl("del-port", FABRIC, MAC)
+            for mac in (MAC, SECOND_MAC):
+                host.ebrctl("del-port", FABRIC, mac)
 
     def know_host(self, name):
         """Of the VIF driver that calls ebrctl."""
@@ -109,29 +111,33 @@ class Nova(sriov.SRIOVServersTest):
 
     # ---- what the scenarios have in common ----
 
-    def boot(self, *names):
+    def boot(self, *names, ports=(PORT,)):
         for name in names:
             self.start_compute(hostname=name, pci_info=fake.HostPCIDevicesInfo(num_pfs=1, num_vfs=hosts.VFS))
-        self.port = self.neutron.create_port({"port": PORT})["port"]
-        server = self._create_server(networks=[{"port": self.port["id"]}], host=names[0])
+        self.ports = [self.neutron.create_port({"port": port})["port"] for port in ports]
+        server = self._create_server(networks=[{"port": port["id"]} for port in self.ports], host=names[0])
         self.has_identity(names[0])
         return server
 
+    def port_guids(self):
+        return sorted(hosts.guid_of(port["mac_address"]) for port in self.ports)
+
     def has_identity(self, name):
-        """The port's GUID is on the VF that the guest has there, and nowhere else."""
+        """The ports' GUIDs are on the VFs that the guest has there, and nowhere else."""
         host = CLOUD.hosts[name]
 
         def found():
             vfs = [bdf for vfs in host.domains.values() for bdf in vfs]
             others = [h.guids() for h in CLOUD.hosts.values() if h is not host]
-            return vfs and host.guids() == {vfs[0]: hosts.guid_of(MAC)} and not any(others)
+            have = host.guids()
+            return sorted(have) == sorted(vfs) and sorted(have.values()) == self.port_guids() and not any(others)
         hosts.until(found, lambda: "\n".join(CLOUD.log) + f"\n{host.guids()} {host.domains}\n" + host.log_text()[-4000:])
         self.invariants()
 
     def nothing_left(self, untold=None):
         """Every VF is clean, and no agent claims one, but one that Nova has told nothing of the end."""
         for host in CLOUD.hosts.values():
-            claims = [hosts.guid_of(MAC)] if host.name == untold else []
+            claims = self.port_guids() if host.name == untold else []
             hosts.until(lambda host=host, claims=claims: not host.guids() and host.claims() == claims,
                         lambda host=host: "\n".join(CLOUD.log) + f"\n{host.name}: {host.guids()} {host.claims()}\n{host.log_text()[-4000:]}")
         self.invariants()
@@ -205,14 +211,34 @@ class Nova(sriov.SRIOVServersTest):
     def test_unplug_times_out(self):
         """Nova deletes the port under its guest, adds it, cannot attach what is attached, and deletes it again."""
         server = self.boot(A, B)
-        CLOUD.stubborn = True
         before = CLOUD.hosts[A].writes()
+        self.fail_to_unplug(server, CLOUD.hosts[A].guids())
+        self.assertEqual(self.calls(A), ["add", "del", "add", "del"])
+        self.assertEqual(self.writes_of_identity(A, before), [])
+        self.begin_anew(server)
+
+    def test_one_of_two_unplugs_times_out(self):
+        """The other VF comes back; of the one that has not left nothing is written, though Nova deletes its port as well."""
+        server = self.boot(A, B, ports=(PORT, SECOND_PORT))
+        host = CLOUD.hosts[A]
+        before, guids = host.writes(), host.guids()
+        kept, = [bdf for bdf, guid in guids.items() if guid == hosts.guid_of(SECOND_MAC)]
+        self.fail_to_unplug(server, {kept})
+        self.assertIn(f"{A} device left", "\n".join(CLOUD.log))
+        self.assertEqual(host.guids(), guids)
+        self.assertEqual([line for line in self.writes_of_identity(A, before) if kept in line or f"admin_guids/{kept[-1]}" in line], [])
+        self.begin_anew(server)
+
+    def fail_to_unplug(self, server, vfs):
+        """A live migration."""
+        CLOUD.stubborn = set(vfs)
         self.api.post_server_action(server["id"], {"os-migrateLive": {"host": None, "block_migration": "auto"}})
         self._wait_for_migration_status(server, ["error"])
-        self.assertEqual(self.calls(A), ["add", "del", "add", "del"])
         self.has_identity(A)
-        self.assertEqual(self.writes_of_identity(A, before), [])
-        CLOUD.stubborn = False
+        CLOUD.stubborn = set()
+
+    def begin_anew(self, server):
+        """B, where it has not come, has been told nothing."""
         self.api.post_server_action(server["id"], {"os-resetState": {"state": "active"}})
         server = self._reboot_server(server, hard=True)
         self.has_identity(A)
@@ -280,9 +306,9 @@ class Nova(sriov.SRIOVServersTest):
 
     def test_interface_detach_and_attach(self):
         server = self.boot(A)
-        self._detach_interface(server, self.port["id"])
+        self._detach_interface(server, self.ports[0]["id"])
         self.nothing_left()
-        self._attach_interface(server, self.port["id"])
+        self._attach_interface(server, self.ports[0]["id"])
         self.has_identity(A)
         self.delete(server)
 

@@ -102,7 +102,7 @@ def is_run(test, program, case):
     for path in (*ROOT.glob(f"tests/unit/**/{program}.c"), *ROOT.glob(f"tests/integration/{program}.c")):
         test.assertIn(f"'{program.removeprefix('test_')}': [", read(path.with_name("meson.build")))
         return re.search(rf"\b[A-Za-z_]+\((?:\w+, )?{case}\)", read(path).split("int main(void)")[1])
-    for python in (*ROOT.glob(f"tests/integration/{program}.py"), *ROOT.glob(f"tests/clouds/{program}.py")):
+    for python in ROOT.glob(f"tests/*/{program}.py"):
         test.assertIn(f"'{python.name}'", read(python.with_name("meson.build")))
         return re.search(rf"^    def {case}\(self\)", read(python), re.M)
     return re.search(rf"^@case.*\ndef {case}\(rig\)", read(f"tests/rig/cases/{program}.py"), re.M)
@@ -130,15 +130,23 @@ class Pitfalls(unittest.TestCase):
                     self.assertTrue(is_run(self, program, case))
 
 
-class OpenNebula(unittest.TestCase):
-    """docs/design/0017-opennebula.md: each function of CHPC's driver, each case of its peers, and each promise has tests that are run."""
+class Cases(unittest.TestCase):
+    """What a cloud and its drivers may do to each other, row by row."""
 
-    def test_every_row_names_tests_that_are_run(self):
-        text = read("docs/design/0017-opennebula.md").partition("## Cases\n")[2]
+    def test_opennebulas_are_run(self):
+        """each function of CHPC's driver, each case of its peers, and each promise"""
+        self.check("docs/design/0017-opennebula.md", 5, 52)
+
+    def test_openstacks_are_run(self):
+        """each sequence of Nova's, and each case of its peers"""
+        self.check("docs/design/0020-openstack.md", 2, 18)
+
+    def check(self, page, tables, more_than):
+        text = read(page).partition("## Cases\n")[2].partition("\n## Slices\n")[0]
         lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
         rows = [line.strip("| ").rsplit("|", 1) for line in lines if not line.endswith("| tests |")]
-        self.assertEqual(len(lines) - len(rows), 5)
-        self.assertGreater(len(rows), 52)
+        self.assertEqual(len(lines) - len(rows), tables)
+        self.assertGreater(len(rows), more_than)
         for what, tests in rows:
             named = re.findall(r"`(\w+): (\w+)`", tests)
             self.assertTrue(named, what)
