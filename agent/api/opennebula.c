@@ -18,7 +18,7 @@
 /* What a VM needs from a host, on one fabric or on all. */
 struct supply {
 	unsigned int vfs, pkeys, active_ports;
-	int numa_node; /* of the adapter that has most of the VFs; -1: of none, or it is not known */
+	int numa_node; /* of the adapter that has most of the VFs; -1: none, or not known */
 };
 
 /* Between quotation marks: the kernel chose some of these names. */
