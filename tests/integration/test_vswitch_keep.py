@@ -43,6 +43,10 @@ class Guests:
     def given_back(self, sm, guid):
         fabric.wait_for("the LID to be free", lambda: guid not in lines(sm), KEEP + LATE, 0.1)
 
+    def counted(self, sm):
+        """The first LID that was freed: after the file."""
+        fabric.wait_for("it to be counted", lambda: sm.api.metrics()["vhcasm_lids_freed_total"] == 1)
+
     def only_ports_left(self, sm, what):
         """It is asked for in one answer, since LIDs become free between two."""
         ports = sm.api.call("GET", "/v1/fabric")[1]["ports"]
@@ -88,7 +92,7 @@ class GivenBack(Case):
         self.assertEqual(lines(sm)[VGUID], lid)    # the grace
         self.assertEqual(self.counts(sm), (n + 1, free - 1))
         self.given_back(sm, VGUID)
-        fabric.wait_for("it to be counted, after the file", lambda: sm.api.metrics()["vhcasm_lids_freed_total"] == 1)
+        self.counted(sm)
         self.assertEqual(self.counts(sm), (n, free))
         self.assertEqual(self.heavy_sweep(), 0)
         self.begins(sm, OTHER, 1, (5, 2))
@@ -279,6 +283,7 @@ class Kept(Case):
         self.assertIn(VGUID, open(path, encoding="ascii").read())
         os.unlink(ballast)
         fabric.wait_for("the LID to be free", lambda: VGUID not in open(path, encoding="ascii").read(), LATE, 0.1)
+        self.counted(sm)
         self.assertEqual(self.counts(sm), (counts[0] - 1, counts[1] + 1))
         self.assertEqual(sm.stop(), 0)
 
