@@ -23,7 +23,7 @@
 #define TEXT_MAX (8 * 1024 * 1024)
 #define ASKING	 150
 /* Milliseconds, with the sanitizers and a busy machine; it was 15 s in a release build. */
-#define REPORT_MS 2000
+#define REPORT_MS 5000
 
 struct world {
 	struct plugin plugin;
