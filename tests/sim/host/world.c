@@ -343,7 +343,7 @@ static void explain(const struct world *w)
 bool world_until(struct world *w, bool (*cond)(const struct world *w, const void *arg),
 		 const void *arg)
 {
-	uint64_t deadline = vhca_now_ms() + 5000;
+	uint64_t deadline = vhca_now_ms() + 60000; /* a busy machine */
 
 	while (!cond(w, arg)) {
 		if (vhca_now_ms() > deadline) {

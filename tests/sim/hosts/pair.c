@@ -499,7 +499,7 @@ static void explain(const struct pair *p)
 bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *arg),
 		const void *arg)
 {
-	uint64_t deadline = vhca_now_ms() + 15000;
+	uint64_t deadline = vhca_now_ms() + 60000; /* a busy machine */
 
 	while (!cond(p, arg)) {
 		if (vhca_now_ms() > deadline) {

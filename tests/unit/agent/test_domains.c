@@ -112,12 +112,12 @@ static void test_unreadable_domain_is_looked_at_until_it_is_read(void **state)
 	asked.list(asked.list_arg, 0, list, 1, &fine);
 	assert_int_equal(asked.looks, 0);
 	assert_true(world_until(w, looked, &(unsigned int){1}));
-	assert_in_range(vhca_now_ms() - start, 900, 4000);
+	assert_in_range(vhca_now_ms() - start, 900, 15000);
 	assert_true(vhca_uuid_equal(&asked.uuid, &good.uuid));
 	answer(&bad);
 	assert_true(vhca_engine_has_unreadable(w->engine));
 	assert_true(world_until(w, looked, &(unsigned int){2}));
-	assert_in_range(vhca_now_ms() - start, 2700, 6000); /* at growing intervals */
+	assert_in_range(vhca_now_ms() - start, 2700, 30000); /* at growing intervals */
 	answer(&good);
 	assert_false(vhca_engine_has_unreadable(w->engine));
 	assert_true(world_told(w, "can be read again"));

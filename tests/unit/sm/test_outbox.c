@@ -39,6 +39,7 @@ static void holds_back_until_released(void **state)
 	uint64_t ticket = vhca_outbox_put(f->ob, txn, &b);
 
 	vhca_txn_commit(txn, NULL, NULL);
+	box_wait_until(f, box_rows(f) == 1);
 	box_spin(f, 100);
 	assert_int_equal(f->sm.n_seen, 0);
 	assert_int_equal(box_rows(f), 1);

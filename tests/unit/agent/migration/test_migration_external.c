@@ -324,10 +324,8 @@ static void test_guest_stops_while_ready(void **state)
 static void test_destination_gives_up(void **state)
 {
 	struct pair *p = *state;
-	struct vhca_uuid id;
+	struct vhca_uuid id = get_ready(p);
 
-	p->w[1].conf.lease_ms = 300;
-	id = get_ready(p);
 	p->cut = true;
 	assert_true(pair_until(p, dest_in, &ended));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_READY);

@@ -111,7 +111,7 @@ static void test_key_comes_back_soon_while_an_unplug_hangs(void **state)
 	uint64_t begun;
 	unsigned int v;
 
-	w->conf.poll_ms = 5000;
+	w->conf.poll_ms = 20000;
 	v = serve(w);
 	w->fault_effect = VHCA_EFFECT_DETACH;
 	w->fault = WORLD_HANG;

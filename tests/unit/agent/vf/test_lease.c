@@ -204,8 +204,8 @@ static void renew_again(struct world *w)
 /* For longer than the lease, which does not end. */
 static void keep_up(struct world *w, void (*again)(struct world *w))
 {
-	for (unsigned int i = 0; i < 3; i++) {
-		pass(w, LEASE_MS / 2);
+	for (unsigned int i = 0; i < 6; i++) {
+		pass(w, LEASE_MS / 4);
 		again(w);
 	}
 }

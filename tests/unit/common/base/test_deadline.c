@@ -40,10 +40,10 @@ static void exact_transfer(void **state)
 	struct pair *p = *state;
 	char buf[8] = {0};
 
-	assert_int_equal(vhca_write_deadline(p->fd[0], "hello!!", 7, vhca_now_ms() + 1000), 0);
-	assert_int_equal(vhca_read_deadline(p->fd[1], buf, 5, vhca_now_ms() + 1000), 0);
+	assert_int_equal(vhca_write_deadline(p->fd[0], "hello!!", 7, vhca_now_ms() + 20000), 0);
+	assert_int_equal(vhca_read_deadline(p->fd[1], buf, 5, vhca_now_ms() + 20000), 0);
 	assert_string_equal(buf, "hello");
-	assert_int_equal(vhca_read_deadline(p->fd[1], buf, 2, vhca_now_ms() + 1000), 0);
+	assert_int_equal(vhca_read_deadline(p->fd[1], buf, 2, vhca_now_ms() + 20000), 0);
 	assert_memory_equal(buf, "!!llo", 5);
 }
 
@@ -53,10 +53,10 @@ static void read_times_out_with_part_of_the_data(void **state)
 	uint64_t start = vhca_now_ms();
 	char buf[8];
 
-	assert_int_equal(vhca_write_deadline(p->fd[0], "abc", 3, start + 1000), 0);
+	assert_int_equal(vhca_write_deadline(p->fd[0], "abc", 3, start + 20000), 0);
 	assert_int_equal(vhca_read_deadline(p->fd[1], buf, 4, start + 50), -ETIMEDOUT);
 	assert_true(vhca_now_ms() - start >= 50);
-	assert_true(vhca_now_ms() - start < 1000);
+	assert_true(vhca_now_ms() - start < 10000);
 	assert_int_equal(vhca_read_deadline(p->fd[1], buf, 1, start), -ETIMEDOUT); /* in the past */
 }
 
@@ -65,9 +65,9 @@ static void early_end_of_file_is_connreset(void **state)
 	struct pair *p = *state;
 	char buf[8];
 
-	assert_int_equal(vhca_write_deadline(p->fd[1], "abc", 3, vhca_now_ms() + 1000), 0);
+	assert_int_equal(vhca_write_deadline(p->fd[1], "abc", 3, vhca_now_ms() + 20000), 0);
 	(void)close(vhca_steal_fd(&p->fd[1]));
-	assert_int_equal(vhca_read_deadline(p->fd[0], buf, 4, vhca_now_ms() + 1000), -ECONNRESET);
+	assert_int_equal(vhca_read_deadline(p->fd[0], buf, 4, vhca_now_ms() + 20000), -ECONNRESET);
 }
 
 static void write_to_a_closed_peer_is_epipe_without_signal(void **state)
@@ -75,7 +75,7 @@ static void write_to_a_closed_peer_is_epipe_without_signal(void **state)
 	struct pair *p = *state;
 
 	(void)close(vhca_steal_fd(&p->fd[1]));
-	assert_int_equal(vhca_write_deadline(p->fd[0], "x", 1, vhca_now_ms() + 1000), -EPIPE);
+	assert_int_equal(vhca_write_deadline(p->fd[0], "x", 1, vhca_now_ms() + 20000), -EPIPE);
 }
 
 static void write_times_out_when_nobody_reads(void **state)
@@ -85,7 +85,7 @@ static void write_times_out_when_nobody_reads(void **state)
 	uint64_t start = vhca_now_ms();
 
 	assert_int_equal(vhca_write_deadline(p->fd[0], big, sizeof(big), start + 50), -ETIMEDOUT);
-	assert_true(vhca_now_ms() - start < 1500);
+	assert_true(vhca_now_ms() - start < 10000);
 }
 
 static void *drain(void *arg)
@@ -93,7 +93,7 @@ static void *drain(void *arg)
 	static char sink[3 << 20];
 	const struct pair *p = arg;
 
-	return vhca_read_deadline(p->fd[1], sink, sizeof(sink), vhca_now_ms() + 5000) == 0 ? NULL
+	return vhca_read_deadline(p->fd[1], sink, sizeof(sink), vhca_now_ms() + 20000) == 0 ? NULL
 											   : arg;
 }
 
@@ -105,7 +105,7 @@ static void large_message_crosses_in_pieces(void **state)
 
 	assert_int_equal(pthread_create(&reader, NULL, drain, *state), 0);
 	assert_int_equal(vhca_write_deadline(((struct pair *)*state)->fd[0], big, sizeof(big),
-					     vhca_now_ms() + 5000),
+					     vhca_now_ms() + 20000),
 			 0);
 	assert_int_equal(pthread_join(reader, &failed), 0);
 	assert_null(failed);
@@ -131,17 +131,17 @@ static void connect_reports_and_gives_up(void **state)
 	(void)state;
 	tree_init(&tree);
 	(void)tree_path(&tree, "sock", path);
-	assert_int_equal(vhca_connect_unix(path, start + 1000), -ENOENT);
+	assert_int_equal(vhca_connect_unix(path, start + 20000), -ENOENT);
 	listen_on(listener, path);
-	first = vhca_connect_unix(path, start + 1000);
+	first = vhca_connect_unix(path, start + 20000);
 	assert_true(first >= 0);
 	/* The backlog of one is full and nobody accepts: only the deadline ends this. */
 	assert_int_equal(vhca_connect_unix(path, vhca_now_ms() + 50), -ETIMEDOUT);
 	(void)close(vhca_steal_fd(&listener));
-	assert_int_equal(vhca_connect_unix(path, start + 1000), -ECONNREFUSED);
+	assert_int_equal(vhca_connect_unix(path, start + 20000), -ECONNREFUSED);
 	memset(longpath, 'x', sizeof(longpath) - 1);
 	longpath[sizeof(longpath) - 1] = '\0';
-	assert_int_equal(vhca_connect_unix(longpath, start + 1000), -ENAMETOOLONG);
+	assert_int_equal(vhca_connect_unix(longpath, start + 20000), -ENAMETOOLONG);
 	tree_done(&tree);
 }
 

@@ -148,7 +148,7 @@ void echo_server_run(const struct echo_server *f, int ms)
 
 int echo_server_dial(const struct echo_server *f)
 {
-	int fd = vhca_connect_unix(f->path, vhca_now_ms() + 1000);
+	int fd = vhca_connect_unix(f->path, vhca_now_ms() + 20000);
 
 	assert_true(fd >= 0);
 	return fd;
@@ -161,7 +161,7 @@ void echo_server_send(int fd, const char *data, size_t len)
 
 ssize_t echo_server_drain(const struct echo_server *f, int fd, char *buf, size_t size)
 {
-	uint64_t deadline = vhca_now_ms() + 3000;
+	uint64_t deadline = vhca_now_ms() + 20000;
 	size_t len = 0;
 	ssize_t n;
 

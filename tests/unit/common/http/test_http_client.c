@@ -261,7 +261,7 @@ static void a_silent_server_costs_the_time_out_only(void **state)
 	uint64_t start = vhca_now_ms();
 
 	assert_int_equal(call(*state, NULL, args, &res, &err), -ETIMEDOUT);
-	assert_in_range(vhca_now_ms() - start, 140, 1000);
+	assert_in_range(vhca_now_ms() - start, 140, 8000); /* else it is 10 s */
 	assert_string_equal(err.code, "timeout");
 	assert_int_equal(err.kind, VHCA_ERR_UNAVAILABLE);
 }

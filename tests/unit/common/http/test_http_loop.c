@@ -150,7 +150,7 @@ static int start(struct call *c, const char *method, const char *url, uint32_t t
 
 static void run_until(struct fixture *f, const unsigned int *counter, unsigned int n)
 {
-	uint64_t deadline = vhca_now_ms() + 5000;
+	uint64_t deadline = vhca_now_ms() + UNIT_WAIT_MS;
 
 	while (*counter < n && vhca_now_ms() < deadline)
 		assert_true(vhca_loop_once(f->loop, 1000) >= 0);
@@ -356,7 +356,7 @@ static void ask_by_hand(struct fixture *f, struct by_hand *h)
 	const struct vhca_http_call_args args = {
 		.method = "GET", .url = "http://localhost/number/1", .unix_socket = f->path};
 	struct call c = {.f = f};
-	uint64_t deadline = vhca_now_ms() + 5000;
+	uint64_t deadline = vhca_now_ms() + UNIT_WAIT_MS;
 
 	assert_int_equal(vhca_http_multi_start(h->multi, &args, on_done, &c), 0);
 	while (c.n_done == 0 && vhca_now_ms() < deadline) {

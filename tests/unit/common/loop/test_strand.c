@@ -147,7 +147,7 @@ static void a_hanging_strand_hangs_alone(void **state)
 	assert_int_equal(sem_post(&sem), 0);
 	run_until(f, 3);
 	assert_string_equal(f->log, "fsq");
-	assert_true(vhca_strand_free(other, 1000));
+	assert_true(vhca_strand_free(other, 20000));
 	(void)sem_destroy(&sem);
 }
 
@@ -225,11 +225,7 @@ static unsigned int count_threads(void)
 
 static void wait_no_thread(void)
 {
-	uint64_t deadline = vhca_now_ms() + 5000;
-
-	while (count_threads() > 0 && vhca_now_ms() < deadline)
-		sleep_ms(10);
-	assert_int_equal(count_threads(), 0);
+	unit_until(count_threads() == 0, sleep_ms(10));
 }
 
 static void free_leaves_a_hung_job_behind(void **state)
@@ -245,7 +241,7 @@ static void free_leaves_a_hung_job_behind(void **state)
 	wait_started(&hung);
 	assert_int_equal(vhca_strand_submit(f->strand, work, done, &queued), 0);
 	assert_false(vhca_strand_free(f->strand, 50));
-	assert_in_range(vhca_now_ms() - start, 50, 1000);
+	assert_in_range(vhca_now_ms() - start, 50, 10000);
 	f->strand = NULL;
 	assert_string_equal(f->log, "q");
 	f->loop = vhca_loop_free(f->loop);
