@@ -17,7 +17,7 @@
 #include "tests/unit/unit.h"
 
 #define NOBODY	65534
-#define WAIT_MS 15000
+#define WAIT_MS 60000
 
 void libvirtd_init(struct libvirtd *d)
 {

@@ -20,7 +20,7 @@
 #include "tests/unit/unit.h"
 
 #define PF     "bus/pci/devices/0000:01:00.0"
-#define WAIT_S 20
+#define WAIT_S 60
 #define CALLS  100
 
 struct fixture {

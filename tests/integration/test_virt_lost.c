@@ -253,7 +253,7 @@ static void hanging_daemon_is_lost_in_the_end(void **state)
 
 	assert_int_equal(kill(rig->daemon.pid, SIGSTOP), 0);
 	vhca_virt_list(rig->virt, virt_on_list, &a);
-	(void)virt_rig_wait_event_ms(rig, 0, VHCA_VIRT_DISCONNECTED, 30000);
+	(void)virt_rig_wait_event_ms(rig, 0, VHCA_VIRT_DISCONNECTED, 60000);
 	assert_true(vhca_now_ms() - start > 10000);
 	virt_rig_wait_answer(rig, &a);
 	assert_int_equal(a.rc, -ENOTCONN);
@@ -274,13 +274,13 @@ static void free_does_not_wait_for_a_hanging_daemon(void **state)
 
 	assert_int_equal(kill(rig->daemon.pid, SIGSTOP), 0);
 	vhca_virt_list(rig->virt, virt_on_list, &a);
-	(void)vhca_loop_once(rig->loop, 200);
+	(void)usleep(1000000); /* it has begun */
 	vhca_virt_list(rig->virt, virt_on_list, &b);
 	start = vhca_now_ms();
 	rig->virt = vhca_virt_free(rig->virt);
-	assert_true(vhca_now_ms() - start < 3500);
-	assert_int_equal(a.called, 0); /* it hangs */
-	assert_int_equal(b.called, 1); /* it had not begun */
+	assert_true(vhca_now_ms() - start < 9000); /* the daemon is taken for lost later */
+	assert_int_equal(a.called, 0);		   /* it hangs */
+	assert_int_equal(b.called, 1);		   /* it had not begun */
 	assert_int_equal(b.rc, -ECANCELED);
 	rig->daemon.pid = 0;
 }

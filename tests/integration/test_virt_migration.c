@@ -413,8 +413,8 @@ static void cancelled_while_the_hook_thinks(void **state)
 		continue;
 	assert_int_equal(abort_now(&rig.a), 0);
 	assert_false(a.called);
-	wait_answer(&a);
 	virt_host_hook_waits(&rig.b, false);
+	wait_answer(&a);
 	assert_failed(&a, -ECANCELED, "migration_cancelled", VHCA_ERR_CONFLICT);
 	assert_runs_at_source();
 }
@@ -627,7 +627,7 @@ static void agent_goes_during_the_copy(void **state)
 	begin_slow_copy(&a);
 	start = vhca_now_ms();
 	rig.a.virt = vhca_virt_free(rig.a.virt);
-	assert_true(vhca_now_ms() - start < 3500);
+	assert_true(vhca_now_ms() - start < 20000); /* the copy takes a minute */
 	assert_false(a.called);
 	virt_host_limit_copy(&rig.a, 1000);
 	virt_host_wait_event(&rig.b, VHCA_VIRT_RESUMED_MIGRATED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED);

@@ -23,7 +23,7 @@
 #include "tests/unit/unit.h"
 
 #define QEMU	"/usr/bin/qemu-system-x86_64"
-#define WAIT_MS 20000
+#define WAIT_MS 60000
 #define UUID	"6b3e0f5c-1111-4222-8333-0123456789ab"
 
 /*

@@ -85,7 +85,7 @@ static void write_hook(const struct virt_host *host)
 	(void)snprintf(text, sizeof(text),
 		       "#!/bin/sh\n"
 		       "cat > '%s/hook.'$2\n"
-		       "[ $2 = migrate ] && [ -e '%s/wait' ] && sleep 2\n"
+		       "while [ $2 = migrate ] && [ -e '%s/wait' ]; do sleep 0.1; done\n"
 		       "[ $2 = migrate ] && [ -e '%s/refuse' ] || exit 0\n"
 		       "cat '%s/refuse' >&2\n"
 		       "exit 1\n",

@@ -14,7 +14,7 @@
 
 #define VIRT_HOST_QEMU	  "/usr/bin/qemu-system-x86_64"
 #define VIRT_HOST_GUEST	  "6b3e0f5c-1111-4222-8333-0123456789ab" /* its UUID; its name is vm1 */
-#define VIRT_HOST_WAIT_MS 20000
+#define VIRT_HOST_WAIT_MS 60000
 
 struct virt_host {
 	struct libvirtd daemon;
@@ -39,7 +39,7 @@ void virt_host_wait_event(const struct virt_host *host, enum vhca_virt_event eve
 
 /* The hook refuses incoming guests, in these words. NULL: it does not. It keeps what it reads. */
 void virt_host_refuse(const struct virt_host *host, const char *words);
-/* It takes two seconds over an incoming guest. */
+/* It lets an incoming guest wait until it is told otherwise. */
 void virt_host_hook_waits(const struct virt_host *host, bool waits);
 /* The domain XML that the hook got last for an operation; the caller frees it. */
 char *virt_host_hook_input(const struct virt_host *host, const char *operation);

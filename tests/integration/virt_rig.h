@@ -7,7 +7,7 @@
 #include "agent/libvirt/virt.h"
 #include "tests/integration/libvirtd.h"
 
-#define VIRT_RIG_WAIT_MS 15000
+#define VIRT_RIG_WAIT_MS 60000
 
 struct virt_rig {
 	struct libvirtd daemon;
