@@ -4,6 +4,7 @@
 
 import functools
 import grp
+import http.client
 import json
 import os
 import pathlib
@@ -63,7 +64,7 @@ class Agent:
                                         preexec_fn=self.journal and self.journal.prepare)
         self.wait(lambda: self.get("/readyz")[0] == 200)
 
-    def wait(self, cond, seconds=20):
+    def wait(self, cond, seconds=60):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -101,7 +102,7 @@ class Agent:
 
     def stop(self, signo=signal.SIGTERM):
         self.process.send_signal(signo)
-        code = self.process.wait(20)
+        code = self.process.wait(60)
         self.log.close()
         self.process = None
         return code
@@ -251,10 +252,13 @@ class Serve(Case):
         self.assertEqual({f.removesuffix("_total") for f in re.findall(r"`(vhcad_\w+)`", described)}, set(exposition.families(text)))
 
     def test_a_long_poll_is_no_slow_request(self):
+        def slow():
+            values = exposition.samples(self.agent.get("/metrics")[1])
+            return values["vhcad_http_request_seconds_count"] - values['vhcad_http_request_seconds_bucket{le="1.0"}']
+        before = slow()    # a busy machine
         cursor = self.agent.get("/v1/events")[1]["cursor"]
         self.agent.get(f"/v1/events?since={cursor}&wait=2")
-        values = exposition.samples(self.agent.get("/metrics")[1])
-        self.assertEqual(values['vhcad_http_request_seconds_bucket{le="1.0"}'], values["vhcad_http_request_seconds_count"])
+        self.assertEqual(slow(), before)
 
     def test_unchanged_list_is_not_sent_again(self):
         head = self.agent.get("/v1/vfs")[2]
@@ -390,12 +394,12 @@ class Serve(Case):
         """One more than 64 that wait: an empty answer at once would have it ask again at once."""
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
         answers = []
-        threads = [threading.Thread(target=lambda: answers.append(self.agent.get("/v1/events?since=now&wait=4"))) for _ in range(100)]
+        threads = [threading.Thread(target=lambda: answers.append(self.agent.get("/v1/events?since=now&wait=15"))) for _ in range(100)]
         for t in threads:
             t.start()
         started = time.monotonic()
         self.assertEqual(self.agent.get("/healthz")[0], 200)
-        self.assertLess(time.monotonic() - started, 1.5)
+        self.assertLess(time.monotonic() - started, 10)    # before they have waited enough
         for t in threads:
             t.join()
         refused = [(doc["code"], doc["retryable"], "Retry-After: 1" in head) for status, doc, head in answers if status == 503]
@@ -469,7 +473,7 @@ class Serve(Case):
             self.assertEqual(self.ask_hook(junk), b"")
         started = time.monotonic()
         self.assertEqual(self.ask_hook(b"\0", half_close=False), b"")  # closed by the agent
-        self.assertLess(time.monotonic() - started, 4)
+        self.assertLess(time.monotonic() - started, 9)
         self.assertEqual(self.agent.get("/healthz")[0], 200)
 
 
@@ -551,10 +555,13 @@ class Roles(Case):
             s.settimeout(30)
             with acting_as(self.user):
                 s.connect(f"{self.where}/run/vhcad.sock")
-            for roles, status in (("", b"403"), (f"@{self.group}:admin", b"400"), (f"{self.user.pw_name}:read", b"403")):
+            for roles, status in (("", 403), (f"@{self.group}:admin", 400), (f"{self.user.pw_name}:read", 403)):
                 self.give(roles)
                 s.sendall(ask)
-                self.assertEqual(s.recv(65536).split()[1], status)
+                with http.client.HTTPResponse(s, method="POST") as answer:    # whole, that its rest is not the next one
+                    answer.begin()
+                    answer.read()
+                self.assertEqual(answer.status, status)
 
     def test_a_path_forges_no_line_of_the_log(self):
         self.agent.request("DELETE", "/x: 200 audit: uid:0 (admin) DELETE /y\x1b[m\xe4" + "z" * 400, user=self.user)
