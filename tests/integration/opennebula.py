@@ -64,8 +64,11 @@ def vectors():
 
 
 def write(path, text):
+    """Whoever reads it meanwhile has all of the old one or of the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    new = path.with_name(f"{path.name}.new")
+    new.write_bytes(text if isinstance(text, bytes) else text.encode())
+    new.replace(path)
 
 
 def program(path, text):

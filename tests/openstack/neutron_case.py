@@ -29,7 +29,7 @@ from host_case import MAC, OTHER_MAC, UUID, VF, Host
 
 HOST, OTHER_HOST = 'hv1', 'hv2'
 PHYSNET = 'physnet1'
-WAIT = 40       # seconds, on a busy machine
+WAIT = 100      # seconds, on a busy machine
 TURN = 0.02
 
 vhca_agent.RETRY = 2     # seconds, instead of 10
