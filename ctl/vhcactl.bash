@@ -38,7 +38,7 @@ _vhcactl_add()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload forget help'
+	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload support-bundle forget help'
 	local common='--json --socket --timeout --help --version'
 
 	case $prev in
@@ -68,7 +68,7 @@ _vhcactl()
 	help) words=$commands ;;
 	vfs) words="--state $common" ;;
 	watch) words="--since $common" ;;
-	metrics) words="--output $common" ;;
+	metrics | support-bundle) words="--output $common" ;;
 	park) words="--no-wait --lease $common" ;;
 	drain) words="--no-wait --park $common" ;;
 	unpark) words="--no-wait $common" ;;

@@ -51,6 +51,7 @@ extern const struct vhca_ctl_command vhca_cmd_park;
 extern const struct vhca_ctl_command vhca_cmd_partitions;
 extern const struct vhca_ctl_command vhca_cmd_reload;
 extern const struct vhca_ctl_command vhca_cmd_status;
+extern const struct vhca_ctl_command vhca_cmd_support_bundle;
 extern const struct vhca_ctl_command vhca_cmd_takeover;
 extern const struct vhca_ctl_command vhca_cmd_undrain;
 extern const struct vhca_ctl_command vhca_cmd_unpark;

@@ -41,13 +41,13 @@ _Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_AGENT_OPTS, "one row an option")
 _Static_assert(VHCA_AGENT_OPTS <= VHCA_CTL_OPTS_MAX, "a bit an option");
 
 static const struct vhca_ctl_command *const commands[] = {
-	&vhca_cmd_status,  &vhca_cmd_node,    &vhca_cmd_hcas,	    &vhca_cmd_vfs,
-	&vhca_cmd_domains, &vhca_cmd_claims,  &vhca_cmd_lease,	    &vhca_cmd_partitions,
-	&vhca_cmd_explain, &vhca_cmd_adopt,   &vhca_cmd_takeover,   &vhca_cmd_attach,
-	&vhca_cmd_detach,  &vhca_cmd_migrate, &vhca_cmd_park,	    &vhca_cmd_unpark,
-	&vhca_cmd_drain,   &vhca_cmd_undrain, &vhca_cmd_migrations, &vhca_cmd_outbox,
-	&vhca_cmd_watch,   &vhca_cmd_metrics, &vhca_cmd_config,	    &vhca_cmd_reload,
-	&vhca_cmd_forget,
+	&vhca_cmd_status,	  &vhca_cmd_node,    &vhca_cmd_hcas,	   &vhca_cmd_vfs,
+	&vhca_cmd_domains,	  &vhca_cmd_claims,  &vhca_cmd_lease,	   &vhca_cmd_partitions,
+	&vhca_cmd_explain,	  &vhca_cmd_adopt,   &vhca_cmd_takeover,   &vhca_cmd_attach,
+	&vhca_cmd_detach,	  &vhca_cmd_migrate, &vhca_cmd_park,	   &vhca_cmd_unpark,
+	&vhca_cmd_drain,	  &vhca_cmd_undrain, &vhca_cmd_migrations, &vhca_cmd_outbox,
+	&vhca_cmd_watch,	  &vhca_cmd_metrics, &vhca_cmd_config,	   &vhca_cmd_reload,
+	&vhca_cmd_support_bundle, &vhca_cmd_forget,
 };
 
 static int connect_agent(struct vhca_ctl *ret, struct vhca_error *err)

@@ -374,6 +374,22 @@ class Changes(CtlCase):
         self.assertNotEqual((p.returncode, p.stderr), (0, ""))
         self.assertEqual((path.read_bytes(), list(path.parent.glob("*.prom*"))), (text, [path]))
 
+    def test_support_bundle(self):
+        """What one question has come to is no reason to have no answers."""
+        path = pathlib.Path(self.socket).with_name("bundle")
+        p = self.ctl("support-bundle", "--output", str(path))
+        self.assertEqual((p.returncode, path.exists()), (7, False))
+        server = self.agent({"GET /v1/node": NODE, "GET /readyz": NOT_READY, "GET /v1/domains": DOMAINS,
+                             f"GET /v1/domains/{UUID}/explain": DOMAIN_EXPLAINED, "GET /metrics": (200, b"# EOF\n")})
+        p = self.ctl("support-bundle", "--output", str(path))
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+        answers = json.loads(path.read_text("utf-8"))["answers"]
+        for url, doc in (("/v1/node", NODE), ("/readyz", NOT_READY), (f"/v1/domains/{UUID}/explain", DOMAIN_EXPLAINED), ("/metrics", "# EOF\n")):
+            self.assertEqual(answers[url], doc, url)
+        self.assertEqual(answers["/v1/vfs"], {"code": "no_route", "reason": "/v1/vfs"})
+        self.assertEqual({url for _, url, _ in server.seen}, answers.keys())
+        self.assertIn("/nowhere/x", self.ctl("support-bundle", "--output", "/nowhere/x").stderr)
+
     def test_reload(self):
         server = self.agent({"POST /v1/reload": {"status": "reloaded"}})
         p = self.ctl("reload")

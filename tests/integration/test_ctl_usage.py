@@ -11,7 +11,7 @@ import tap
 from ctl_case import CtlCase
 
 SOURCE = os.environ["VHCA_SOURCE_DIR"]
-COMMANDS = ["status", "node", "hcas", "vfs", "domains", "claims", "lease", "partitions", "explain", "adopt", "takeover", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch", "metrics", "config", "reload", "forget"]
+COMMANDS = ["status", "node", "hcas", "vfs", "domains", "claims", "lease", "partitions", "explain", "adopt", "takeover", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch", "metrics", "config", "reload", "support-bundle", "forget"]
 
 
 class Usage(CtlCase):
@@ -39,7 +39,7 @@ class Usage(CtlCase):
     def test_help(self):
         overview = self.ctl("help").stdout
         self.assertEqual(self.ctl("--help").stdout, overview)
-        self.assertEqual(re.findall(r"^  ([a-z]+) ", overview.split("Options:")[0], re.M), COMMANDS + ["help"])
+        self.assertEqual(re.findall(r"^  ([a-z-]+) ", overview.split("Options:")[0], re.M), COMMANDS + ["help"])
         for name in COMMANDS:
             p = self.ctl("help", name)
             self.assertEqual(p.returncode, 0)
@@ -73,7 +73,7 @@ class Usage(CtlCase):
         with open(os.path.join(SOURCE, "docs/man/vhcactl.1.rst"), encoding="utf-8") as f:
             manual = f.read()
         section = manual.split("COMMANDS\n")[1].split("OPTIONS\n")[0]
-        self.assertEqual(re.findall(r"^\*\*([a-z]+)\*\*", section, re.M), COMMANDS)
+        self.assertEqual(re.findall(r"^\*\*([a-z-]+)\*\*", section, re.M), COMMANDS)
         text = "".join(self.ctl("help", *args).stdout for args in [[], *([name] for name in COMMANDS)])
         for option in set(re.findall(r"^  (--[a-z-]+)", text, re.M)):
             self.assertIn(option, manual)

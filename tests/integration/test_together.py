@@ -21,6 +21,7 @@ import tap
 from test_agent import Agent, conf_text
 
 CTL, HOOK = os.environ["VHCACTL"], os.environ["VHCA_HOOK"]
+TOKEN = "s3cret-s3cret-s3cret"
 WANTS = b"<domain><metadata><v:x xmlns:v='urn:vhcad:domain:1'/></metadata></domain>"
 AWAY = b"<domain><metadata><v:away xmlns:v='urn:vhcad:away:1' migration='%s'/></metadata></domain>"
 
@@ -49,9 +50,11 @@ class Together(unittest.TestCase):
         subprocess.run([os.environ["VHCA_MAKE_CERTS"], cls.where], check=True, timeout=60)
         for place, name in (("own.pem", "server.pem"), ("own.key", "server.key"), ("list.crl", "ca-none.crl")):
             shutil.copy(f"{cls.where}/{name}", f"{cls.where}/{place}")
+        with open(f"{cls.where}/token", "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write(TOKEN)
         cls.agent.write(conf_text(cls.where, f"[api]\npeer_listen = 127.0.0.1:{cls.port}\n"
                                   f"[tls]\ncertificate = {cls.where}/own.pem\nkey = {cls.where}/own.key\nca = {cls.where}/ca.pem\n"
-                                  f"crl = {cls.where}/list.crl\n"
+                                  f"crl = {cls.where}/list.crl\n[sm]\ntoken_file = {cls.where}/token\n"
                                   "[peer there]\nagent = http://127.0.0.1:1\nlibvirt = test:///default\n"
                                   "[peer hva]\nagent = https://localhost:1\nlibvirt = test:///default\n"))
         cls.agent.start()
@@ -88,6 +91,27 @@ class Together(unittest.TestCase):
         code = subprocess.run([HOOK, "vm1", op, subop, "-"], input=xml, cwd=self.run_dir, capture_output=True,
                               timeout=30, check=False).returncode
         return code, time.monotonic() - started
+
+    def test_support_bundle_has_all_but_secrets(self):
+        path = f"{self.where}/bundle.json"
+        p = self.ctl("support-bundle", "--output", path)
+        self.assertEqual((p.returncode, p.stdout, p.stderr, os.stat(path).st_mode & 0o777), (0, "", "", 0o600))
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        answers = json.loads(text)["answers"]
+        lists = {url for url, _, method, _ in self.document.operations() if method == "get" and "{" not in url}
+        domains = {f"/v1/domains/{domain['uuid']}/explain" for domain in answers["/v1/domains"]["domains"]}
+        self.assertEqual(len(domains), 1)
+        self.assertEqual(answers.keys(), lists - {"/openapi.json", "/healthz", "/v1/opennebula/probe/host-system"} | domains)
+        self.assertIn("vhcad_build_info", answers.pop("/metrics"))
+        for url, answer in answers.items():
+            status = 503 if answer.get("status") == "not_ready" else 200
+            self.assertEqual(self.document.check_answer("GET", url, status, answer), [], url)
+        with open(f"{self.where}/own.key", encoding="ascii") as f:
+            secrets = [TOKEN, *f.read().splitlines()[1:-1]]
+        self.assertGreater(len(secrets), 2)
+        self.assertEqual([word for word in secrets if word in text], [])
+        self.assertIn(f"{self.where}/token", text)
 
     def test_answers_are_as_documented(self):
         for path, schema in (("/v1/node", "Node"), ("/v1/hcas", "HcaList"), ("/v1/vfs", "VfList"),

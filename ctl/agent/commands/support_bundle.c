@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "config.h"
+#include "ctl/agent/commands.h"
+#include "ctl/cli/api.h"
+#include "ctl/cli/view.h"
+
+#define NODE	"/v1/node"
+#define DOMAINS "/v1/domains"
+
+/* NODE comes before them: who does not answer that has nothing to say. */
+static const char *const paths[] = {
+	"/readyz",	  "/v1/config", "/v1/hcas",   "/v1/vfs",    DOMAINS,	      "/v1/claims",
+	"/v1/partitions", "/v1/drain",	"/v1/outbox", "/v1/events", "/v1/migrations",
+};
+
+/* An answer, or why there is none. */
+static int add(const struct vhca_ctl *ctl, struct json_object *answers, const char *path,
+	       struct vhca_error *err)
+{
+	struct json_object *answer = NULL;
+	int r = vhca_ctl_get_state(ctl, path, &answer, err);
+
+	if (r < 0) {
+		answer = json_object_new_object();
+		json_object_object_add(answer, "code", json_object_new_string(err->code));
+		json_object_object_add(answer, "reason", json_object_new_string(err->msg));
+	}
+	json_object_object_add(answers, path, answer);
+	return r;
+}
+
+static void add_explanations(const struct vhca_ctl *ctl, struct json_object *answers)
+{
+	struct json_object *domains =
+		vhca_view_array(json_object_object_get(answers, DOMAINS), "domains");
+
+	for (size_t i = 0; i < vhca_view_count(domains); i++) {
+		struct json_object *domain = json_object_array_get_idx(domains, i);
+		struct vhca_error err = VHCA_ERROR_INIT;
+		char path[VHCA_CTL_PATH_MAX];
+		struct vhca_strbuf sb;
+
+		vhca_strbuf_init(&sb, path, sizeof(path));
+		vhca_strbuf_add(&sb, DOMAINS "/");
+		vhca_ctl_encode(&sb, vhca_view_text(domain, "uuid"));
+		vhca_strbuf_add(&sb, "/explain");
+		(void)add(ctl, answers, path, &err);
+	}
+}
+
+static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *doc = json_object_new_object();
+	struct json_object *answers = json_object_new_object();
+	const char *file = ctl->opts[VHCA_OPT_OUTPUT], *text;
+	struct vhca_error why = VHCA_ERROR_INIT;
+	VHCA_AUTO_FREE char *metrics = NULL;
+	int r;
+
+	json_object_object_add(doc, "vhcactl", json_object_new_string(VHCA_VERSION));
+	json_object_object_add(doc, "made_ms", json_object_new_int64((int64_t)vhca_wall_ms()));
+	json_object_object_add(doc, "answers", answers);
+	r = add(ctl, answers, NODE, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(paths); i++)
+		(void)add(ctl, answers, paths[i], &why);
+	add_explanations(ctl, answers);
+	r = vhca_ctl_get_text(ctl, "/metrics", &metrics, &why);
+	json_object_object_add(answers, "/metrics",
+			       json_object_new_string(r < 0 ? why.msg : metrics));
+	text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PRETTY |
+							   JSON_C_TO_STRING_NOSLASHESCAPE);
+	r = vhca_write_file_atomic(file, text, strlen(text), 0600);
+	return r < 0 ? vhca_error_set(err, VHCA_ERR_INTERNAL, "output", -r, "%s", file) : 0;
+}
+
+const struct vhca_ctl_command vhca_cmd_support_bundle = {
+	.name = "support-bundle",
+	.required = VHCA_OPT_BIT(VHCA_OPT_OUTPUT),
+	.summary = "write all that the agent knows into a file, for who is to help",
+	.help = "\nOne JSON document with what the agent answers to each question, no token and no "
+		"key in it. Look at it\nbefore it leaves the house: names and addresses of guests "
+		"are there. The log is journalctl -u vhcad.\n",
+	.run = run,
+};
