@@ -37,7 +37,7 @@ static int add(const struct vhca_ctl *ctl, struct json_object *answers, const ch
 static void add_explanations(const struct vhca_ctl *ctl, struct json_object *answers)
 {
 	struct json_object *domains =
-		vhca_view_array(json_object_object_get(answers, DOMAINS), "domains");
+		vhca_view_array(vhca_view_member(answers, DOMAINS), "domains");
 
 	for (size_t i = 0; i < vhca_view_count(domains); i++) {
 		struct json_object *domain = json_object_array_get_idx(domains, i);

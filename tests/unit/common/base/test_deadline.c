@@ -94,7 +94,7 @@ static void *drain(void *arg)
 	const struct pair *p = arg;
 
 	return vhca_read_deadline(p->fd[1], sink, sizeof(sink), vhca_now_ms() + 20000) == 0 ? NULL
-											   : arg;
+											    : arg;
 }
 
 static void large_message_crosses_in_pieces(void **state)
