@@ -37,6 +37,8 @@ struct vhca_domain *mig_domain(const struct vhca_mig *m);
 
 /* ---- wait.c ---- */
 int mig_await(struct vhca_mig *m, enum vhca_mig_state until, vhca_mig_waiter_fn fn, void *arg);
+/* Somebody's waiting has come to an end, and is not answered yet. */
+bool mig_owes_answer(const struct vhca_mig *m);
 /* Answers those whose waiting has come to an end. */
 void mig_tell(struct vhca_mig *m);
 /* Answers from the loop, of no migration. */

@@ -4,11 +4,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "agent/migration/list.h"
 #include "common/base/file.h"
 
 void mig_again(struct vhca_mig *m, uint64_t ms)
 {
-	vhca_timer_arm_ms(m->timer, ms);
+	/* This timer tells them, and whatever else is heard meanwhile does not put that off. */
+	vhca_timer_arm_ms(m->timer, mig_owes_answer(m) ? 0 : ms);
 }
 
 void mig_cancel(struct vhca_mig *m)

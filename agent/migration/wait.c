@@ -43,6 +43,16 @@ static bool hopeless(const struct vhca_mig *m, const struct vhca_mig_waiter *w)
 	return m->state == VHCA_MIG_ENDING || m->state == VHCA_MIG_ENDED;
 }
 
+bool mig_owes_answer(const struct vhca_mig *m)
+{
+	const struct vhca_mig_waiter *w;
+
+	STAILQ_FOREACH (w, &m->waiters, link)
+		if (satisfied(m, w) || hopeless(m, w))
+			return true;
+	return false;
+}
+
 void mig_tell(struct vhca_mig *m)
 {
 	STAILQ_HEAD(, vhca_mig_waiter) told = STAILQ_HEAD_INITIALIZER(told);

@@ -247,7 +247,6 @@ static void test_domain_that_never_appears(void **state)
 	struct pair *p = *state;
 
 	p->copy_begins = true;
-	p->w[1].conf.lease_ms = 300;
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, is_copying, NULL));
 	pair_silence(p, 0);
@@ -268,15 +267,42 @@ static void test_domain_that_appears_late(void **state)
 	uint64_t deadline;
 
 	p->copy_begins = true;
-	p->w[1].conf.lease_ms = 300;
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, is_copying, NULL));
 	assert_true(pair_until(p, awaits_copy, NULL));
-	deadline = vhca_now_ms() + 1200;
+	deadline = vhca_now_ms() + 2 * p->w[1].conf.lease_ms;
 	while (vhca_now_ms() < deadline)
 		pair_settle(p);
 	assert_true(awaits_copy(p, NULL));
 	p->copy_begins = false;
+	assert_true(pair_until(p, at_home, &one));
+}
+
+static void count_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
+{
+	*(unsigned int *)arg += m && !err;
+}
+
+/* Else the source, which waits for the answer, would renew nothing until the lease is over. */
+static void test_renewal_is_answered_whatever_else_is_heard(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	unsigned int answers = 0;
+	struct vhca_uuid id;
+
+	p->copy_begins = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, is_copying, NULL));
+	assert_true(pair_until(p, awaits_copy, NULL));
+	p->cut = true;
+	pair_settle(p);
+	vhca_migrations_handover(p->ms[1], &id, NULL, 0, count_answer, &answers);
+	assert_int_equal(vhca_migrations_begin(p->ms[1], &id, &p->w[0].domains[0].info.uuid, &err),
+			 0);
+	pair_settle(p);
+	assert_int_equal(answers, 1);
+	p->cut = p->copy_begins = false;
 	assert_true(pair_until(p, at_home, &one));
 }
 
@@ -374,6 +400,7 @@ int main(void)
 		TEST(test_abort_at_the_arrival),
 		TEST(test_domain_that_never_appears),
 		TEST(test_domain_that_appears_late),
+		TEST(test_renewal_is_answered_whatever_else_is_heard),
 		TEST(test_destination_gave_up_while_copying),
 		TEST(test_destination_gave_up_unheard),
 		TEST(test_destination_restarted_while_copying),
