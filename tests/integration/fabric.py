@@ -437,7 +437,8 @@ class Manager:
 
     def start(self, wait=True, timeout=20):
         conf = self.configure()
-        main = self._write("opensm.conf", f"sweep_interval 0\nlog_file {self.log_path}\nlog_flags 0x07\n"
+        # Without force_log_flush the last lines of up to 4 KiB come only with the next ones.
+        main = self._write("opensm.conf", f"sweep_interval 0\nlog_file {self.log_path}\nlog_flags 0x07\nforce_log_flush TRUE\n"
                            f"partition_config_file {self.state_dir}/partitions.conf\n"
                            f"dump_files_dir {self.dir}\nevent_plugin_name vhcasm\n"
                            f"event_plugin_options {conf}\n{self.opensm_conf}\n")
