@@ -7,6 +7,8 @@ from kit.base import wait_for
 from kit.case import VFS, assert_scrubbed, case, check, equal, free_vfs
 from kit.host import PF
 
+CHANGE = "b2f94a7d5b1c4be7a8d0f3c96e2a5d18"
+
 
 @case
 def attach_and_detach_at_run_time(rig):
@@ -27,6 +29,10 @@ def attach_and_detach_at_run_time(rig):
         guest.wait_vfs(0)
         host.wait_vf(vf["bdf"], "free", 30)
         assert_scrubbed(host, vf["bdf"])
+    # By the id that vhcad(8) lists.
+    told = [json.loads(line) for line in host.sh(f"journalctl -u vhcad _UID=0 MESSAGE_ID={CHANGE} -o json --no-pager").splitlines()]
+    equal([(e["VHCA_WHO"], e["VHCA_METHOD"], e["VHCA_STATUS"]) for e in told if e["VHCA_PATH"].endswith("/vfs/ib0")][-4:],
+          [("uid:0", method, "200") for method in ("POST", "DELETE")] * 2, "changes in the journal")
 
 
 @case
