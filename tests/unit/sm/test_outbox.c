@@ -344,7 +344,7 @@ static void backs_off_when_no_url_works(void **state)
 	struct box *f = *state;
 
 	false_sm_up(&f->sm2);
-	box_reopen_outbox(f, 300);
+	box_reopen_outbox(f, 3000);
 	false_sm_down(&f->sm);
 	f->sm2.refuse_code = "not_master";
 	f->sm2.refuse_kind = VHCA_ERR_UNAVAILABLE;
@@ -353,7 +353,7 @@ static void backs_off_when_no_url_works(void **state)
 	box_spin(f, 100);
 	assert_int_equal(f->n_answers, 2);
 	box_wait_until(f, f->n_answers == 4);
-	box_spin(f, 300); /* the next wait is 600 ms */
+	box_spin(f, 3100); /* the next wait is of 6 s */
 	assert_int_equal(f->n_answers, 4);
 }
 

@@ -235,7 +235,7 @@ static void a_late_answer_leaves_at_once(void **state)
 	vhca_timer_arm_ms(timer, 10);
 	start_ms = vhca_now_ms();
 	run_until(f, &f->n_done, 1);
-	assert_true(vhca_now_ms() - start_ms < 500);
+	assert_true(vhca_now_ms() - start_ms < 8000); /* else it is 10 s */
 	assert_int_equal(c.answer, 42);
 	(void)vhca_timer_free(timer);
 }
