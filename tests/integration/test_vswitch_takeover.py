@@ -191,7 +191,7 @@ class HandOver(Case):
 class InAMove(Case):
     """A switch that does not answer keeps the move open until its master is dead."""
 
-    OPEN = "transaction_timeout 400\n"    # for 3.6 s
+    OPEN = "transaction_timeout 1000\n"    # for 9 s
 
     def killed(self, sm, lids, pair):
         before, failed = sm.smps()["lft"], []
