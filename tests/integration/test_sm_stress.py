@@ -7,6 +7,7 @@ import threading
 import time
 
 import fabric
+import fattree
 import seeds
 import sm_log
 import tap
@@ -45,13 +46,11 @@ class Stress(Case):
         errors, before = [], sm.sweeps()
         drawn = [f"{seed} {n}" for seed in (seeds.FIXED, seeds.tell(seeds.FRESH)) for n in range(2)]
         clients = [threading.Thread(target=self.client, args=(sm, seed, errors)) for seed in drawn]
-        for c in clients:
-            c.start()
-        while any(c.is_alive() for c in clients):
-            sm.resweep()
-            time.sleep(0.05)
-        for c in clients:
-            c.join()
+        with fattree.Sweeps(sm):
+            for c in clients:
+                c.start()
+            for c in clients:
+                c.join()
         self.assertEqual(errors, [])
         self.assertGreater(sm.sweeps() - before, 5)
         rows = sm.api.rows("members")
