@@ -66,6 +66,7 @@ class Socket(CtlCase):
         self.sm = self.manager(lids=True).start()
 
     def test_status(self):
+        fabric.wait_for("OpenSM's file", lambda: self.document("status")["guid2lid_lines"] == 5)
         lines = self.done("status")
         self.assertEqual(lines[0], "SM        master, ready")
         self.assertRegex(lines[1], r"^plugin    libvhcasm \d+\.\d+\.\d+ in OpenSM ")
