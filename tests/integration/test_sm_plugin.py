@@ -361,6 +361,19 @@ class Health(Case):
         print(f"# health: median {1000 * statistics.median(self.took):.1f} ms, slowest of {len(self.took)}: {1000 * max(self.took):.1f} ms", flush=True)
         self.assertLess(max(self.took), self.HELD / 1000 - 0.1, self.took)
 
+    def send_report(self, epoch, answered):
+        """A thread that waits for the answer to a report, which the plugin has received; answered(epoch, status) is called there."""
+        api, sent = fabric.Api(self.sm.api.listen), threading.Event()
+        conn = api.connection(60)
+        wait = conn.getresponse
+        conn.getresponse = lambda: sent.set() or wait()
+        api.connection = lambda timeout: conn
+        thread = threading.Thread(target=lambda: answered(epoch, api.bind(VGUID1, epoch, 3, ["0x8001"])[0]))
+        thread.start()
+        self.assertTrue(sent.wait(60))
+        self.ask_health()    # it has looked at all that had come before
+        return thread
+
 
 class Writing(Health):
     """A disk that takes seconds for an fsync, of which a report needs two and a move of a LID two more."""
@@ -400,13 +413,8 @@ class Writing(Health):
         """What comes while one is written waits, and none is answered before it is on the disk."""
         self.begin(slow=os.environ["VHCA_SLOW_DISK_LIB"])
         self.sm.slow_down(self.HELD)
-        answers, threads = {}, []
-        def report(epoch):
-            answers[epoch] = self.sm.api.bind(VGUID1, epoch, 3, ["0x8001"], lid=0)[0]
-        for epoch in (2, 5, 4):
-            threads.append(threading.Thread(target=report, args=(epoch,)))
-            threads[-1].start()
-            time.sleep(0.3)
+        answers = {}
+        threads = [self.send_report(epoch, answers.__setitem__) for epoch in (2, 5, 4)]
         for thread in threads:
             while thread.is_alive():
                 self.ask_health()
@@ -443,15 +451,9 @@ class Computing(Health):
 
     def test_health_answers_while_reports_wait(self):
         """Reports need OpenSM's tables: they are answered when these can be had, in the order in which they came."""
-        answers = []
-        def report(epoch):
-            answers.append((epoch, self.sm.api.bind(VGUID1, epoch, 3, ["0x8001"])[0]))
-        begun, threads = time.monotonic(), []
+        answers, begun = [], time.monotonic()
         self.sm.keep_lock(self.HELD)
-        for epoch in (2, 4, 3):
-            threads.append(threading.Thread(target=report, args=(epoch,)))
-            threads[-1].start()
-            time.sleep(0.2)
+        threads = [self.send_report(epoch, lambda *answer: answers.append(answer)) for epoch in (2, 4, 3)]
         while True:
             healthy, early = self.ask_health()[0] > 0, answers[:]
             if time.monotonic() > begun + self.HELD / 1000:    # the lock was kept until then at least
