@@ -213,7 +213,7 @@ class Moved(KeyCase):
 class Stopped(HostCase):
     """The agent ends while a request waits for a P_Key that does not come."""
 
-    CONF = HCA + "[sm]\npkey_timeout = 5s\n"
+    CONF = HCA + "[sm]\npkey_timeout = 60s\n"
 
     def ask(self):
         self.answers.append(self.host.request("POST", "/v1/claims", {"domain": UUID, "name": "ib0", "partition": "0x8009", "fabric": "physnet1"},
@@ -227,6 +227,7 @@ class Stopped(HostCase):
         self.host.signal(signal.SIGTERM)
         self.assertEqual(self.host.process.wait(WAIT), 0, self.host.log_text())
         asking.join()
+        self.host.write(conf_text(self.host.where, HCA + "[sm]\npkey_timeout = 1s\n"))
         self.host.start()
         self.ask()
         self.assertEqual(self.answers, ["pkey_not_on_port"])
