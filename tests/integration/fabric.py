@@ -5,10 +5,12 @@ Every process lives in a directory of its own, is known by its process object, a
 """
 
 import collections
+import contextlib
 import ctypes
 import errno
 import functools
 import http.client
+import itertools
 import json
 import os
 import re
@@ -35,6 +37,7 @@ SUPPRESSIONS = "".join(f"interceptor_via_lib:{lib}\n" for lib in
                        ("libumad2sim", "libosmvendor", "libosmcomp", "libopensm", "libibumad", "/opensm"))
 REST = 0.5    # s
 WATCHES = 6    # of the ten clients that ibsim has room for
+PORTS = 32    # of each program that asks for some
 DESCRIPTORS = 1024  # libumad2sim takes descriptors from here on for its own
 SMPS = ("lft", "port_info", "guid_info", "pkey_table", "all")     # as in smpcount.c
 LIDS = 65536
@@ -67,10 +70,20 @@ def tool(name):
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
+@functools.cache
+def own_ports(pid):
+    first = 10000 + pid % 700 * PORTS
+    return itertools.cycle(range(first, first + PORTS))
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port of 127.0.0.1 that nobody uses, or is given before it is bound: each program has some of its own, below those that the kernel gives to
+    whoever asks for any."""
+    for port in itertools.islice(own_ports(os.getpid()), PORTS):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("all ports of this program are in use")
 
 
 def port_guid(host):
@@ -280,7 +293,7 @@ class Fabric:
 
     def pkeys(self, host):
         """{index: key} of a host's port, as the port itself holds them."""
-        out = self.query("smpquery", "-D", "pkeys", "0", "1", host=host) or ""
+        out = wait_for(f"H{host} shows its keys", lambda: self.query("smpquery", "-D", "pkeys", "0", "1", host=host))
         table = {}
         for index, row in re.findall(r"^ *(\d+): (.*)$", out, re.M):
             table.update({int(index) + i: key for i, key in enumerate(row.split()) if key != "0x0000"})

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -16,6 +15,7 @@ import time
 import unittest
 import uuid
 
+import fabric
 import openapi
 import tap
 from test_agent import Agent, conf_text
@@ -24,12 +24,6 @@ CTL, HOOK = os.environ["VHCACTL"], os.environ["VHCA_HOOK"]
 TOKEN = "s3cret-s3cret-s3cret"
 WANTS = b"<domain><metadata><v:x xmlns:v='urn:vhcad:domain:1'/></metadata></domain>"
 AWAY = b"<domain><metadata><v:away xmlns:v='urn:vhcad:away:1' migration='%s'/></metadata></domain>"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def offer(**members):
@@ -46,7 +40,7 @@ class Together(unittest.TestCase):
         cls.where = tempfile.mkdtemp(prefix="vhcad-")
         cls.run_dir = f"{cls.where}/run"
         cls.agent = Agent(cls.where)
-        cls.port = free_port()
+        cls.port = fabric.free_port()
         subprocess.run([os.environ["VHCA_MAKE_CERTS"], cls.where], check=True, timeout=60)
         for place, name in (("own.pem", "server.pem"), ("own.key", "server.key"), ("list.crl", "ca-none.crl")):
             shutil.copy(f"{cls.where}/{name}", f"{cls.where}/{place}")
