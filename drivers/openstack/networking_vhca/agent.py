@@ -171,7 +171,8 @@ class Agent:
         return RETRY if self._is_unsettled() else LOOK_AGAIN
 
     def _is_unsettled(self):
-        return not self._fabrics or bool(self._leaving) or any(seen.refusal or not seen.said or seen.is_doubtful for seen in self._seen.values())
+        return not self._fabrics or bool(self._leaving) or any(
+            seen.refusal or not seen.said or seen.is_doubtful for seen in self._seen.values())
 
     def _lost(self, trouble, anew=True, marks=()):
         """What was to be looked at still is; where Neutron may have heard or not, that is all."""
@@ -320,8 +321,10 @@ class Agent:
         return lack
 
     def _take_over(self, ports):
-        """Who has a GUID elsewhere is dead or gone if Neutron's only active binding of its MAC is here. These are all of a domain's, for which the word
-        counts. Returns what speaks against it."""
+        """Who has a GUID elsewhere is dead or gone if Neutron's only active binding of its MAC is here.
+
+        These are all ports of a domain, for which the word counts. Returns what speaks against it.
+        """
         try:
             pull = resources_rpc.ResourcesPullRpcApi().bulk_pull
             for port in ports:
