@@ -282,7 +282,7 @@ class Restarts(Case):
         def look():
             client = self.eswitch.client()
             while not stop.is_set():
-                replies.append((client.say("get_vnics", fabric="*"), client.seconds))
+                replies.append(client.say("get_vnics", fabric="*"))
             client.close()
         looks = threading.Thread(target=look)
         looks.start()
@@ -296,8 +296,7 @@ class Restarts(Case):
             stop.set()
             looks.join()
         self.assertGreater(len(replies), 20)
-        self.assertEqual([reply for reply in replies if reply[0] != {"status": "OK", "response": VNIC, "action": "get_vnics"}], [])
-        self.assertLess(statistics.median(seconds for _, seconds in replies), GIVEN_UP)    # a busy machine makes some late
+        self.assertEqual([reply for reply in replies if reply != {"status": "OK", "response": VNIC, "action": "get_vnics"}], [])
 
     def test_itself_is_killed(self):
         self.plug()
@@ -379,9 +378,9 @@ class Silence(StubCase):
             return self.client.seconds
         self.in_time(seconds)
 
-    def in_time(self, seconds):
+    def in_time(self, seconds, limit=GIVEN_UP):
         """Others on this machine only make it longer: one of five is enough."""
-        self.assertTrue(any(seconds() < GIVEN_UP for _ in range(5)))
+        self.assertTrue(any(seconds() < limit for _ in range(5)))
 
     def test_down(self):
         for action, members in (("get_vnics", {"fabric": "*"}), ("define_fabric_mapping", {"fabric": FABRIC, "interface": "ib0"}),
@@ -395,14 +394,17 @@ class Silence(StubCase):
 
     def test_twenty_wait_as_long_as_one(self):
         self.serve(None)
-        clients = [self.eswitch.client() for _ in range(20)]
-        begun = time.monotonic()
-        for client in clients:
-            client.socket.send(b'{"action": "get_vnics", "fabric": "*"}')
-        for client in clients:
-            self.assertEqual(json.loads(client.socket.recv())["status"], "FAIL")
-            client.close()
-        self.assertLess(time.monotonic() - begun, 5 * GIVEN_UP)
+
+        def seconds():
+            clients = [self.eswitch.client() for _ in range(20)]
+            begun = time.monotonic()
+            for client in clients:
+                client.socket.send(b'{"action": "get_vnics", "fabric": "*"}')
+            for client in clients:
+                self.assertEqual(json.loads(client.socket.recv())["status"], "FAIL")
+                client.close()
+            return time.monotonic() - begun
+        self.in_time(seconds, GIVEN_UP + 1)
 
     def test_answers_that_are_none(self):
         for answer in (b"", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n{", b"HTTP/1.1 200 OK\r\n\r\n[]", b"HTTP/1.1 x\r\n\r\n{}", b"x" * 100000):
