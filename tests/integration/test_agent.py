@@ -255,10 +255,12 @@ class Serve(Case):
         def slow():
             values = exposition.samples(self.agent.get("/metrics")[1])
             return values["vhcad_http_request_seconds_count"] - values['vhcad_http_request_seconds_bucket{le="1.0"}']
-        before = slow()    # a busy machine
-        cursor = self.agent.get("/v1/events")[1]["cursor"]
-        self.agent.get(f"/v1/events?since={cursor}&wait=2")
-        self.assertEqual(slow(), before)
+        def rise():
+            before = slow()
+            cursor = self.agent.get("/v1/events")[1]["cursor"]
+            self.agent.get(f"/v1/events?since={cursor}&wait=2")
+            return slow() - before
+        self.assertTrue(any(rise() == 0 for _ in range(5)))    # the other requests may be slow on a busy machine
 
     def test_unchanged_list_is_not_sent_again(self):
         head = self.agent.get("/v1/vfs")[2]
