@@ -728,7 +728,8 @@ static void a_sweep_goes_on_beside_a_move_but_not_beside_its_keys(void **state)
 {
 	struct world *w = *state;
 	struct world_sweeper s;
-	uint64_t end = vhca_now_ms() + VHCA_OSM_GATE_END_MS + VHCA_OSM_GATE_HOLD_MS / 2;
+	uint64_t end = vhca_now_ms() + VHCA_OSM_GATE_YIELD_MS + VHCA_OSM_GATE_END_MS +
+		       VHCA_OSM_GATE_HOLD_MS / 2;
 
 	assert_true(vhca_osm_gate_enter(&w->gate)); /* it never ends */
 	world_sweep_begin(w, &s);
