@@ -77,7 +77,7 @@ class CtlCase(unittest.TestCase):
         return server
 
     def ctl(self, *args, env=None):
-        return subprocess.run([CTL, "--socket", self.socket, *args], capture_output=True, text=True, timeout=30,
+        return subprocess.run([CTL, "--socket", self.socket, *args], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "TZ": "UTC", **(env or {})}, check=False)
 
     def rows(self, *args):

@@ -491,7 +491,7 @@ class Errors(CtlCase):
             s.listen(1)
             started = time.monotonic()
             self.check_silent(self.ctl("vfs", "--timeout", "1"), "does not answer")
-            self.assertLess(time.monotonic() - started, 5)
+            self.assertLess(time.monotonic() - started, 9)    # else it is 10
 
     def test_agent_closes(self):
         with socket.socket(socket.AF_UNIX) as s:

@@ -50,7 +50,7 @@ class Watch(CtlCase):
         self.assertEqual(server.seen[0][1], "/v1/events?since=oldest&wait=0")
         self.assertEqual(server.seen[1][1], "/v1/events?since=a.15&wait=25")
         p.send_signal(signal.SIGINT)
-        self.assertEqual(p.wait(timeout=10), -signal.SIGINT)
+        self.assertEqual(p.wait(timeout=60), -signal.SIGINT)
 
     def test_texts_cannot_move_the_cursor(self):
         bad = {**events(1, 1)[0], "subject": "a\u009b2J", "text": "b\x1b[2J\nc"}
@@ -95,7 +95,7 @@ class Watch(CtlCase):
 
     def test_agent_that_never_answered_is_an_error(self):
         p = self.start()
-        self.assertEqual(p.wait(timeout=20), 7)
+        self.assertEqual(p.wait(timeout=60), 7)
 
 
 tap.main(__name__)
