@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What vhca-certs makes lets the hosts of its authority in, at an agent and at the plugin, and nobody else."""
 
+import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -12,6 +14,7 @@ import stat
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 import uuid
 
 import fabric
@@ -78,15 +81,41 @@ class Files(Case):
         where = f"{self.dir}/tls"
         self.make("tls", "hv1.example.org")
         self.refused(1, "hv1.example.org.pem or .key is there already", where, "hv2.example.org", "hv1.example.org")
-        for word in ("HV3", "*", "../hv3", "hv3\nsubjectAltName=DNS:hv1", "hv3,DNS:hv1", "-hv3", "$(id)"):
+        for word in ("HV3", "*", "../hv3", "hv3\nsubjectAltName=DNS:hv1", "hv3,DNS:hv1", "-hv3", "$(id)", "hv3 hv4", "hv3\nhv4", " hv3", ",hv3"):
             self.refused(2, "is neither a name in lower case nor an address", where, "hv2.example.org", word)
-        self.refused(2, '"10.0.0.1,hv3" does not begin with a name', where, "10.0.0.1,hv3")
+        for word in ("10.0.0.1,hv3", ""):
+            self.refused(2, f'"{word}" does not begin with a name', where, word)
         self.refused(2, "ca is the authority's name here", where, "ca")
         self.refused(2, "hv3 is named twice", where, "hv3", "hv3,10.0.0.1")
         for args in ((), (where,), ("--days", "0", where, "hv3"), ("--help", where)):
             self.refused(2, "usage: vhca-certs", *args)
-        os.unlink(f"{where}/ca.key")
-        self.refused(1, "ca.pem is there, and its key is not", where, "hv3")
+        for name, other in (("ca.key", "ca.pem"), ("ca.pem", "ca.key")):
+            os.rename(f"{where}/{name}", f"{self.dir}/{name}")
+            self.refused(1, f"one of {where}/ca.pem and ca.key is there, and the other is not", where, "hv3")
+            os.rename(f"{self.dir}/{name}", f"{where}/{name}")
+
+    def test_what_openssl_refuses_makes_nothing_of_the_others(self):
+        self.refused(1, "bad ip address", f"{self.dir}/tls", "hv1.example.org", "hv2.example.org,999.0.0.1")
+
+    def test_letters_are_those_of_ascii(self):
+        subprocess.run(["localedef", "-i", "en_US", "-f", "UTF-8", f"{self.dir}/en_US.UTF-8"], check=False, capture_output=True, timeout=60)
+        with unittest.mock.patch.dict(os.environ, LOCPATH=self.dir, LC_ALL="en_US.UTF-8"):
+            self.refused(2, "is neither a name in lower case nor an address", f"{self.dir}/tls", "hv\N{LATIN SMALL LETTER E WITH ACUTE}")
+
+    def test_one_is_at_work_at_a_time(self):
+        """Two that begin would each make an authority, and one host of them have a certificate that no other believes."""
+        os.mkdir(f"{self.dir}/tls")
+        with contextlib.ExitStack() as stack:
+            other = os.open(f"{self.dir}/tls", os.O_RDONLY)
+            stack.callback(os.close, other)
+            fcntl.flock(other, fcntl.LOCK_EX)
+            process = subprocess.Popen([PROGRAM, f"{self.dir}/tls", "hv1.example.org"], stdout=subprocess.DEVNULL)
+            stack.callback(process.kill)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(3)
+            self.assertEqual(os.listdir(f"{self.dir}/tls"), [])
+            fcntl.flock(other, fcntl.LOCK_UN)
+            self.assertEqual(process.wait(60), 0)
 
 
 class Doors(Case):
