@@ -2,10 +2,12 @@
 #include "agent/agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
@@ -33,6 +35,7 @@ _Static_assert(VHCA_CONF_URLS_MAX == VHCA_SM_URLS_MAX, "what may be configured c
 struct vhca_agent {
 	struct vhca_agent_args args;
 	struct vhca_conf *conf;
+	int state_fd; /* locked */
 	struct vhca_loop *loop;
 	struct vhca_sysfs *sys;
 	struct vhca_events *events;
@@ -192,6 +195,23 @@ static int make_dirs(const struct vhca_conf *conf, struct vhca_error *err)
 	return 0;
 }
 
+/*
+ * A second one finds the sockets in use only when it has already read the first one's journal, and
+ * taken what that is writing for what a killed one has left.
+ */
+static int lock_state(struct vhca_agent *a, struct vhca_error *err)
+{
+	const char *dir = a->conf->state_dir;
+
+	a->state_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (a->state_fd < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "directory", errno, "%s: open", dir);
+	if (flock(a->state_fd, LOCK_EX | LOCK_NB) < 0)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "state_in_use", errno,
+				      "%s: in use by another vhcad", dir);
+	return 0;
+}
+
 static int open_basics(struct vhca_agent *a, struct vhca_error *err)
 {
 	const char *root = a->args.sysfs_root ? a->args.sysfs_root : vhca_sysfs_default_root();
@@ -200,6 +220,8 @@ static int open_basics(struct vhca_agent *a, struct vhca_error *err)
 
 	if (!r)
 		r = make_dirs(a->conf, err);
+	if (r == 0)
+		r = lock_state(a, err);
 	if (r < 0)
 		return r;
 	vhca_log_set_level(a->conf->log_level);
@@ -396,6 +418,7 @@ int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
 	if (!a)
 		return vhca_error_no_memory(err, "agent");
 	a->args = *args;
+	a->state_fd = -1;
 	r = open_basics(a, err);
 	if (!r)
 		r = vhca_credentials_load(a->conf, &a->credentials, err);
@@ -458,6 +481,7 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 	vhca_events_free(a->events);
 	vhca_sysfs_close(a->sys);
 	vhca_loop_free(a->loop);
+	vhca_close_cleanup(&a->state_fd); /* when nobody writes there any more */
 	free(a->conf);
 	free(a);
 	return NULL;

@@ -163,6 +163,17 @@ class Start(Case):
         self.agent.start()
         self.assertEqual([path.exists() for path in (*left, kept)], [False, False, True])
 
+    def test_a_second_one_touches_nothing(self):
+        """The first may be writing what a start would remove, and has the database."""
+        self.agent.start()
+        writes = pathlib.Path(self.where, "run", "vfs.tmp-a1B2c3")
+        writes.write_text("half", encoding="ascii")
+        done = self.run_once()
+        self.assertTrue(writes.exists())
+        self.assertIn(f"cannot start: {self.where}/state: in use by another vhcad", done.stderr)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(self.agent.get("/v1/vfs")[0], 200)
+
     def test_database_of_a_newer_version_is_refused(self):
         self.agent.start()
         self.agent.stop()
