@@ -2,8 +2,8 @@
 #ifndef VHCA_BASE_MESSAGE_IDS_H
 #define VHCA_BASE_MESSAGE_IDS_H
 /*
- * MESSAGE_IDs of what is told for an audit: journalctl MESSAGE_ID=. Never changed, for somebody
- * looks for them; vhcad(8) and libvhcasm(7) list them with their fields.
+ * MESSAGE_IDs of what is told for an audit: journalctl _UID=0 MESSAGE_ID=. Never changed, for
+ * somebody looks for them; vhcad(8) and libvhcasm(7) list them with their fields.
  */
 #define VHCA_MESSAGE_CHANGE  "b2f94a7d5b1c4be7a8d0f3c96e2a5d18" /* somebody has asked for it */
 #define VHCA_MESSAGE_REFUSED "6c1e0f8b9d3a47529f7be4a1d5c83062" /* for want of a role */

@@ -94,6 +94,11 @@ class Messages(unittest.TestCase):
                     self.assertEqual(set(re.findall(r"``(VHCA_\w+)``", text)), told[number], f"{path}: {number}")
         self.assertEqual(len(told), read("common/base/message_ids.h").count("#define VHCA_MESSAGE_"))
 
+    def test_who_looks_for_a_message_hears_root_alone(self):
+        """A MESSAGE_ID and fields are anybody's to write; what begins with _ is the journal's own word."""
+        for path in (*(ROOT / "docs/man").glob("*.rst"), ROOT / "README.md", ROOT / "NEWS.md", ROOT / "common/base/message_ids.h"):
+            self.assertNotRegex(path.read_text("utf-8"), r"journalctl(?! _UID=0)[^`]*MESSAGE_ID=", path)
+
 
 def is_run(test, program, case):
     """A case that is registered in its program; one that is only defined does not count."""
