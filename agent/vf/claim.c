@@ -85,6 +85,13 @@ bool vhca_engine_offers(const struct vhca_engine *e, const struct vhca_vf *vf)
 	return fits(e, vf, &(const struct want){.vf = &any});
 }
 
+/* Nobody has said since that it is back. */
+static unsigned int has_pci_error(const struct vhca_vf *vf, const struct want *w)
+{
+	(void)w;
+	return vf->pci_error != VHCA_PCI_ERROR_NONE;
+}
+
 static unsigned int failures(const struct vhca_vf *vf, const struct want *w)
 {
 	(void)w;
@@ -117,7 +124,7 @@ static unsigned int has_few_free(const struct vhca_vf *vf, const struct want *w)
 /* What speaks against a VF that fits, the weightiest first. Of equals the lowest address is
  * taken. */
 static unsigned int (*const costs[])(const struct vhca_vf *vf, const struct want *w) = {
-	failures, is_port_unusable, unlike_wished, is_far, has_few_free,
+	has_pci_error, failures, is_port_unusable, unlike_wished, is_far, has_few_free,
 };
 
 static bool is_better(const struct vhca_vf *a, const struct vhca_vf *b, const struct want *w)

@@ -184,7 +184,12 @@ void vhca_engine_pci_error(struct vhca_engine *e, struct vhca_bdf bdf, enum vhca
 	if (!vf && vhca_model_hca(&e->model, bdf))
 		vhca_events_add(e->args.events, kind, VHCA_BDF_STR(bdf), "PCI error %s",
 				vhca_pci_error_to_string(error));
-	if (!vf || vf->pci_error == error)
+	if (!vf)
+		return;
+	/* The guest that gets the VF next has seen nothing of it, and needs no reset. */
+	if (!vf->claim && error == VHCA_PCI_ERROR_RECOVERED)
+		error = VHCA_PCI_ERROR_NONE;
+	if (vf->pci_error == error)
 		return;
 	vf->pci_error = error;
 	vf->pci_error_ms = vhca_wall_ms();

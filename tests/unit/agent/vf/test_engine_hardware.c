@@ -557,6 +557,27 @@ static void test_a_pci_error_is_told_of_a_vf_that_somebody_has(void **state)
 	assert_int_equal(engine_vf(w, (unsigned int)v)->pci_error, VHCA_PCI_ERROR_NONE);
 }
 
+/* Else the next guest, if an operator paused it, would be taken for one that needs a reset. */
+static void test_a_pci_error_that_was_over_before_a_guest_came_is_none(void **state)
+{
+	struct world *w = *state;
+	int v;
+
+	engine_outbox_start(w);
+	assert_true(world_until(w, is_free, &zero));
+	for (int i = 0; i < WORLD_VFS; i++) {
+		vhca_engine_pci_error(w->engine, w->vfs[i].bdf, VHCA_PCI_ERROR_REPORTED);
+		assert_int_equal(engine_vf(w, (unsigned int)i)->pci_error, VHCA_PCI_ERROR_REPORTED);
+		vhca_engine_pci_error(w->engine, w->vfs[i].bdf, VHCA_PCI_ERROR_RECOVERED);
+	}
+	vhca_engine_pci_error(w->engine, w->vfs[0].bdf, VHCA_PCI_ERROR_REPORTED);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	v = world_vf_of(w, 0, "ib0");
+	assert_int_not_equal(v, 0); /* which would be the first, but is not back */
+	assert_int_equal(engine_vf(w, (unsigned int)v)->pci_error, VHCA_PCI_ERROR_NONE);
+}
+
 /* ---- before it is known what the VFs are ---- */
 
 static char said_before_inventory[VHCA_ERROR_CODE_MAX];
@@ -662,6 +683,7 @@ int main(void)
 		TEST(test_an_address_that_is_no_vf_is_told),
 		TEST(test_a_vf_is_let_go_that_is_left_out_at_a_reload),
 		TEST(test_a_pci_error_is_told_of_a_vf_that_somebody_has),
+		TEST(test_a_pci_error_that_was_over_before_a_guest_came_is_none),
 		TEST(test_no_guest_starts_with_a_vf_of_an_earlier_boot),
 		TEST(test_a_guest_starts_with_a_vf_that_is_not_ours),
 	};
