@@ -331,7 +331,7 @@ void api_get_claims(void *ctx, struct vhca_http_request *req)
 	list = json_object_new_array();
 	TAILQ_FOREACH (c, &api_model(ctx)->claims, link)
 		if (api_page_takes(&page, VHCA_UUID_STR(&c->id),
-				   api_filter_takes(&filter, c->vf, c)))
+				   api_filter_takes(&filter, c->fabric, c->vf, c)))
 			json_object_array_add(list, api_view_claim(c));
 	api_reply_page(req, "claims", list, &page);
 }

@@ -172,15 +172,14 @@ int api_read_filter(const void *ctx, const struct vhca_http_request *req, struct
 	return pf && !ret->hca ? -ENOENT : 0;
 }
 
-bool api_filter_takes(const struct api_filter *f, const struct vhca_vf *vf,
+bool api_filter_takes(const struct api_filter *f, const char *fabric, const struct vhca_vf *vf,
 		      const struct vhca_claim *claim)
 {
 	if (f->is_of_domain && !(claim && vhca_uuid_equal(&claim->domain, &f->domain)))
 		return false;
 	if (f->pkey && !(claim && api_claim_key(claim, f->pkey)))
 		return false;
-	return (!f->hca || f->hca == vf->hca) &&
-	       (!f->fabric || strcmp(f->fabric, vf->hca->fabric) == 0) &&
+	return (!f->hca || f->hca == vf->hca) && (!f->fabric || strcmp(f->fabric, fabric) == 0) &&
 	       (f->numa < 0 || f->numa == vf->hca->facts.numa_node);
 }
 

@@ -109,8 +109,8 @@ struct api_filter {
 };
 int api_read_filter(const void *ctx, const struct vhca_http_request *req, struct api_filter *ret,
 		    struct vhca_error *err);
-/* The VF of a claim, or one with a claim or NULL. */
-bool api_filter_takes(const struct api_filter *f, const struct vhca_vf *vf,
+/* The VF of a claim, or one with a claim or NULL; its fabric as the list shows it. */
+bool api_filter_takes(const struct api_filter *f, const char *fabric, const struct vhca_vf *vf,
 		      const struct vhca_claim *claim);
 
 #endif

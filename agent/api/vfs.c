@@ -54,9 +54,10 @@ void api_get_vfs(void *ctx, struct vhca_http_request *req)
 	list = json_object_new_array();
 	TAILQ_FOREACH (hca, &api_model(ctx)->hcas, link)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (api_page_takes(&page, VHCA_BDF_STR(vf->bdf),
-					   (state == VHCA_VF_STATE_COUNT || state == vf->state) &&
-						   api_filter_takes(&filter, vf, vf->claim)))
+			if (api_page_takes(
+				    &page, VHCA_BDF_STR(vf->bdf),
+				    (state == VHCA_VF_STATE_COUNT || state == vf->state) &&
+					    api_filter_takes(&filter, hca->fabric, vf, vf->claim)))
 				json_object_array_add(list, view_vf(ctx, vf));
 	api_reply_page(req, "vfs", list, &page);
 }

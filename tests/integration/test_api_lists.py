@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Lists of a whole agent on a simulated adapter of four VFs: filters, and parts of them."""
 
+import contextlib
+import sqlite3
+import time
 import urllib.parse
+import uuid
 
 import openapi
 import tap
@@ -11,13 +15,12 @@ from host_case import FREE, HCA, OTHER_UUID, OTHER_VF, PF, UUID, VF, HostCase
 LAST = "0000:01:00.4"
 VFS = [FREE, VF, OTHER_VF, LAST]
 NAMES = "[policy]\nallow_default_partition = yes\n[partition storage]\npkey = 0x8001\n[partition later]\npkey = 0x8009\n"
-BY = {"/v1/vfs": "bdf", "/v1/claims": "id", "/v1/partitions": "pkey"}
+BY = {"/v1/vfs": "bdf", "/v1/claims": "id", "/v1/partitions": "pkey", "/v1/migrations": "id"}
+LEASE = 3_600_000    # ms
 DOCUMENT = openapi.Document()
 
 
-class Lists(HostCase):
-    CONF = HCA + NAMES
-
+class ListCase(HostCase):
     def ask(self, path, expected=200, **query):
         """The answer, which is as the document says; so is what was asked."""
         path += "?" + urllib.parse.urlencode(query)
@@ -27,34 +30,38 @@ class Lists(HostCase):
             self.assertEqual(DOCUMENT.check_request("GET", path, None), [], path)
         return doc
 
+    def pages(self, path, **query):
+        """What the entries of each page of the whole list are named by."""
+        key, by = path.rsplit("/", 1)[1], BY[path]
+        doc = self.ask(path, **query)
+        pages = [[entry[by] for entry in doc[key]]]
+        while doc["next"]:
+            doc = self.ask(path, after=doc["next"], **query)
+            pages.append([entry[by] for entry in doc[key]])
+        return pages
+
+
+class Lists(ListCase):
+    CONF = HCA + NAMES
+
     def vfs(self, **query):
         return [vf["bdf"] for vf in self.ask("/v1/vfs", **query)["vfs"]]
 
-    def claim(self, domain, name, bdf, partition):
-        want = {"domain": domain, "name": name, "bdf": bdf, "fabric": "physnet1", "partition": partition}
+    def claim(self, domain, name, bdf, partition, fabric="physnet1"):
+        want = {"domain": domain, "name": name, "bdf": bdf, "fabric": fabric, "partition": partition}
         status, claim, _ = self.host.request("POST", "/v1/claims", want)
         self.assertEqual(status, 201, claim)
         self.addCleanup(self.host.request, "DELETE", f"/v1/claims/{claim['id']}")
         return claim["id"]
 
-    def pages(self, path, limit):
-        """What the entries of each page of the whole list are named by."""
-        key, by = path.rsplit("/", 1)[1], BY[path]
-        doc = self.ask(path, **limit)
-        pages = [[entry[by] for entry in doc[key]]]
-        while doc["next"]:
-            doc = self.ask(path, after=doc["next"], **limit)
-            pages.append([entry[by] for entry in doc[key]])
-        return pages
-
     def test_pages_are_the_list(self):
         for i, bdf in enumerate((VF, OTHER_VF, FREE)):
             self.claim(UUID, f"ib{i}", bdf, "storage")
-        for path in BY:
-            whole, = self.pages(path, {})
+        for path in ("/v1/vfs", "/v1/claims", "/v1/partitions"):
+            whole, = self.pages(path)
             self.assertGreaterEqual(len(whole), 3)
             for limit in (1, 2, len(whole), 1000):
-                self.assertEqual(self.pages(path, {"limit": limit}), [whole[i:i + limit] for i in range(0, len(whole), limit)], path)
+                self.assertEqual(self.pages(path, limit=limit), [whole[i:i + limit] for i in range(0, len(whole), limit)], path)
 
     def test_a_page_goes_on_behind_what_the_filter_takes_no_more(self):
         page = self.ask("/v1/vfs", state="free", limit=1)
@@ -84,9 +91,13 @@ class Lists(HostCase):
                 taken = [c["bdf"] for c in self.ask("/v1/claims", **query)["claims"]]
                 self.assertEqual(taken, [bdf for bdf in bdfs if bdf in (FREE, VF)], query)
 
-    def test_migrations_of_none(self):
-        for query in ({"domain": "vm1"}, {"domain": UUID, "final": "false"}, {"peer": "hvb", "state": "done"}, {"final": "true", "limit": 1}):
-            self.assertEqual(self.ask("/v1/migrations", **query), {"migrations": [], "next": None})
+    def test_a_claims_fabric_is_the_one_that_it_shows(self):
+        """One by address may ask for the VF by another name than its adapter's fabric has."""
+        claim = self.claim(UUID, "ib0", FREE, "storage", "default")
+        for fabric in ("default", "physnet1"):
+            shown = [c["id"] for c in self.ask("/v1/claims")["claims"] if c["fabric"] == fabric]
+            self.assertEqual([c["id"] for c in self.ask("/v1/claims", fabric=fabric)["claims"]], shown, fabric)
+        self.assertEqual(self.ask(f"/v1/claims/{claim}")["fabric"], "default")
 
     def test_what_is_not_possible_is_refused(self):
         for path, query, status, code in (
@@ -99,6 +110,38 @@ class Lists(HostCase):
                 ("domains", {"state": "running"}, 400, "bad_request"), ("claims", {"status": "free"}, 400, "bad_request"),
                 ("partitions", {"fabric": "physnet1"}, 400, "bad_request"), ("hcas", {"limit": 1}, 400, "bad_request")):
             self.assertEqual(self.ask(f"/v1/{path}", status, **query)["code"], code, (path, query))
+
+
+class Migrations(ListCase):
+    """Those of an earlier life of the agent: libvirt's only guest is parked."""
+
+    KEPT = (("source", "vm1", "hvb", "done"), ("destination", "vm2", "hvc", "ended"), ("source", "vm1", "hvc", "failed"),
+            ("source", "test", "", "parked"), ("source", "vm2", "hvb", "done"))
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        guest, = cls.host.get("/v1/domains")[1]["domains"]
+        cls.host.end()
+        cls.ids = [str(uuid.uuid4()) for _ in cls.KEPT]
+        cls.domains = [guest["uuid"] if state == "parked" else str(uuid.uuid4()) for *_, state in cls.KEPT]
+        with contextlib.closing(sqlite3.connect(f"{cls.where}/state/state.db")) as db, db:
+            for n, (role, name, peer, state) in enumerate(cls.KEPT):
+                db.execute("INSERT INTO migrations VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, '', '', '', '[]', ?, ?, ?, '{}')",
+                           (cls.ids[n], role, cls.domains[n], name, peer, state, n + 1, n + 1, "external" if peer else "park",
+                            LEASE, time.time_ns() // 1_000_000 + LEASE))
+        cls.host.start()
+
+    def test_filters(self):
+        for query, found in (({}, (0, 1, 2, 3, 4)), ({"domain": "vm1"}, (0, 2)), ({"domain": self.domains[1]}, (1,)), ({"domain": self.domains[1].upper()}, (1,)),
+                             ({"domain": "vm"}, ()), ({"peer": "hvc"}, (1, 2)), ({"peer": "hv"}, ()), ({"state": "done"}, (0, 4)), ({"state": "copying"}, ()),
+                             ({"final": "false"}, (3,)), ({"final": "true"}, (0, 1, 2, 4)), ({"peer": "hvb", "state": "done", "domain": "vm2"}, (4,)),
+                             ({"state": "parked", "final": "true"}, ())):
+            self.assertEqual(self.pages("/v1/migrations", **query), [[self.ids[n] for n in found]], query)
+
+    def test_pages_are_the_list(self):
+        self.assertEqual(self.pages("/v1/migrations", limit=2), [self.ids[0:2], self.ids[2:4], self.ids[4:5]])
+        self.assertEqual(self.pages("/v1/migrations", limit=1, domain="vm1"), [[self.ids[0]], [self.ids[2]]])
 
 
 tap.main(__name__)
