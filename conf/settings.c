@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "conf/keys.h"
+#include "conf/value.h"
 
 #define VALUE_MAX   4096 /* of the longest list */
 #define SECTION_MAX 64
@@ -47,8 +48,12 @@ static void list_named(const struct walk *w, const struct vhca_conf *conf,
 		list_section(w, VHCA_CONF_HCA, hca->is_default ? "default" : VHCA_BDF_STR(hca->bdf),
 			     hca, usual);
 	}
-	for (unsigned int i = 0; i < conf->n_peers; i++)
-		list_section(w, VHCA_CONF_PEER, conf->peers[i].name, &conf->peers[i], NULL);
+	for (unsigned int i = 0; i < conf->n_peers; i++) {
+		struct vhca_conf_peer unsaid = {.insecure = false};
+
+		vhca_conf_certificate_of(conf->peers[i].agent, unsaid.certificate);
+		list_section(w, VHCA_CONF_PEER, conf->peers[i].name, &conf->peers[i], &unsaid);
+	}
 }
 
 int vhca_conf_each_setting(const struct vhca_conf *conf,

@@ -13,8 +13,7 @@ struct vhca_conf_setting {
 };
 
 /*
- * Each key of each section that there is, in the order of vhcad.conf(5); what fn gets is borrowed.
- * no_memory.
+ * Each key of each section that there is, section by section; what fn gets is borrowed. no_memory.
  */
 int vhca_conf_each_setting(const struct vhca_conf *conf,
 			   void (*fn)(void *ctx, const struct vhca_conf_setting *setting),

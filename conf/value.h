@@ -58,7 +58,7 @@ int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *
 int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, void *field,
 			  struct vhca_error *err); /* char[]: cert:NAME or cert-sha256:HEX */
 
-/* The other way round: what that parser has written, as it reads it. */
+/* The other way round: what that parser has written, as it reads it; users are numbers. */
 void vhca_conf_format(struct vhca_strbuf *sb, vhca_conf_value_fn parse,
 		      const struct vhca_conf_type *type, const void *field);
 /* Where the user of a URL begins that has one: "me:secret@host". NULL: it has none. */

@@ -25,7 +25,8 @@ static void add_setting(void *ctx, const struct vhca_conf_setting *s)
 	if (strcmp(l->section, s->section) != 0)
 		vhca_strbuf_add(&l->text, "[%s]\n", s->section);
 	(void)snprintf(l->section, sizeof(l->section), "%s", s->section);
-	if (s->value[0] || s->usual) /* [peer] migration cannot be said to be nothing */
+	/* Which cannot be said to be nothing. */
+	if (s->value[0] || strcmp(s->key, "migration") != 0)
 		vhca_strbuf_add(&l->text, "%s = %s\n", s->key, s->value);
 	if (!s->usual || strcmp(s->value, s->usual) != 0)
 		vhca_strbuf_add(&l->other, "[%s] %s = %s (%s)\n", s->section, s->key, s->value,
@@ -62,7 +63,9 @@ static const char every_kind[] =
 	"[hca 0000:0A:00.0]\nvfs = 4\nfabric = other\nport = 2\n"
 	"exclude = 0000:0a:00.1 0000:0a:00.2\nreserve = 0000:0a:00.3\n"
 	"[peer hvb]\nagent = https://HVB.example.org:8514\nlibvirt = "
-	"qemu+ssh://root@hvb:22/system?x=a:b@c\n";
+	"qemu+ssh://root@hvb:22/system?x=a:b@c\n"
+	"[peer hvc]\nagent = http://hvc:8514\nlibvirt = qemu+ssh://hvc/system\n"
+	"certificate = cert:other\ninsecure = yes\n";
 
 static void each_kind_reads_as_it_was_said(void **state)
 {
@@ -96,13 +99,24 @@ static void each_kind_reads_as_it_was_said(void **state)
 			    "[hca 0000:0a:00.0] port = 2 (1)\n"
 			    "[hca 0000:0a:00.0] exclude = 0000:0a:00.1 0000:0a:00.2 ()\n"
 			    "[hca 0000:0a:00.0] reserve = 0000:0a:00.3 ()\n"
-			    "[peer hvb] agent = https://HVB.example.org:8514 (-)\n"
-			    "[peer hvb] libvirt = qemu+ssh://root@hvb:22/system?x=a:b@c (-)\n"
-			    "[peer hvb] migration =  (-)\n"
-			    "[peer hvb] certificate = cert:hvb.example.org (-)\n"
-			    "[peer hvb] insecure = no (-)\n");
+			    "[peer hvb] agent = https://HVB.example.org:8514 ()\n"
+			    "[peer hvb] libvirt = qemu+ssh://root@hvb:22/system?x=a:b@c ()\n"
+			    "[peer hvc] agent = http://hvc:8514 ()\n"
+			    "[peer hvc] libvirt = qemu+ssh://hvc/system ()\n"
+			    "[peer hvc] certificate = cert:other (cert:hvc)\n"
+			    "[peer hvc] insecure = yes (no)\n");
 	list_text(&again, first.file);
 	assert_string_equal(again.file, first.file);
+}
+
+/* Their names may have to be asked for, of a directory that does not answer. */
+static void users_and_groups_are_numbers(void **state)
+{
+	static struct listing l;
+
+	(void)state;
+	list_text(&l, "[api]\ngroup = root\nroles = root:admin @root:operate\n");
+	assert_non_null(strstr(l.file, "\nroles = 0:admin @0:operate\n"));
 }
 
 static void every_key_is_listed(void **state)
@@ -129,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_reads_as_it_was_said),
+		cmocka_unit_test(users_and_groups_are_numbers),
 		cmocka_unit_test(every_key_is_listed),
 	};
 
