@@ -132,6 +132,7 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	static const char *const members[] = {"domain", "name", "partition", "guid",  "fabric",
 					      "pf",	"numa", "bdf",	     "lease", NULL};
 	const char *domain = NULL, *name = NULL, *bdf = NULL;
+	const struct vhca_vf *vf;
 	int r = api_check_body(body, members, "domain, name and partition (or bdf)", err);
 
 	if (r == 0)
@@ -150,7 +151,12 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 		return r;
 	ret->has_bdf = true;
 	ret->no_partition = !json_object_object_get(body, "partition");
-	return parse_bdf(bdf, &ret->bdf, err);
+	r = parse_bdf(bdf, &ret->bdf, err);
+	vf = r == 0 ? vhca_model_vf(api_model(ctx), ret->bdf) : NULL;
+	/* An adapter that only the journal knows has none; its VFs are refused. */
+	if (vf && vf->hca->present && !json_object_object_get(body, "fabric"))
+		(void)vhca_strcpy(ret->vf.fabric, VHCA_NAME_MAX, vf->hca->fabric); /* fits */
+	return r;
 }
 
 void api_post_claims(void *ctx, struct vhca_http_request *req)

@@ -77,6 +77,7 @@ static void make_host(void)
 	hca->present = hca->managed = true;
 	hca->port = 1;
 	(void)vhca_strcpy(hca->facts.driver, sizeof(hca->facts.driver), "mlx4_core");
+	(void)vhca_strcpy(hca->fabric, sizeof(hca->fabric), "f1");
 	hca->ports[0] = (struct vhca_port_state){.port = 1, .is_ib = true, .port_guid = GUID + 1};
 	add_vf(hca, 0);
 	add_vf(hca, 1);

@@ -47,9 +47,9 @@ class Lists(ListCase):
     def vfs(self, **query):
         return [vf["bdf"] for vf in self.ask("/v1/vfs", **query)["vfs"]]
 
-    def claim(self, domain, name, bdf, partition, fabric="physnet1"):
-        want = {"domain": domain, "name": name, "bdf": bdf, "fabric": fabric, "partition": partition}
-        status, claim, _ = self.host.request("POST", "/v1/claims", want)
+    def claim(self, domain, name, bdf, partition, **more):
+        want = {"domain": domain, "name": name, "bdf": bdf, "partition": partition}
+        status, claim, _ = self.host.request("POST", "/v1/claims", {**want, **more})
         self.assertEqual(status, 201, claim)
         self.addCleanup(self.host.request, "DELETE", f"/v1/claims/{claim['id']}")
         return claim["id"]
@@ -93,11 +93,16 @@ class Lists(ListCase):
 
     def test_a_claims_fabric_is_the_one_that_it_shows(self):
         """One by address may ask for the VF by another name than its adapter's fabric has."""
-        claim = self.claim(UUID, "ib0", FREE, "storage", "default")
+        claim = self.claim(UUID, "ib0", FREE, "storage", fabric="default")
         for fabric in ("default", "physnet1"):
             shown = [c["id"] for c in self.ask("/v1/claims")["claims"] if c["fabric"] == fabric]
             self.assertEqual([c["id"] for c in self.ask("/v1/claims", fabric=fabric)["claims"]], shown, fabric)
         self.assertEqual(self.ask(f"/v1/claims/{claim}")["fabric"], "default")
+
+    def test_a_claim_by_address_is_on_its_vfs_fabric(self):
+        """By that name a peer chooses an adapter for it."""
+        claim = self.claim(UUID, "ib0", FREE, "storage")
+        self.assertEqual(self.ask(f"/v1/claims/{claim}")["fabric"], "physnet1")
 
     def test_what_is_not_possible_is_refused(self):
         for path, query, status, code in (
