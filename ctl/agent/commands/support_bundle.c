@@ -85,7 +85,7 @@ const struct vhca_ctl_command vhca_cmd_support_bundle = {
 	.required = VHCA_OPT_BIT(VHCA_OPT_OUTPUT),
 	.summary = "write all that the agent knows into a file, for who is to help",
 	.help = "\nOne JSON document with what the agent answers to each question, no token and no "
-		"key in it. Look at it\nbefore it leaves the house: names and addresses of guests "
-		"are there. The log is journalctl -u vhcad.\n",
+		"private key in it.\nLook at it before it leaves the house: names, addresses and "
+		"P_Keys of guests are there.\nThe log is journalctl -u vhcad.\n",
 	.run = run,
 };
