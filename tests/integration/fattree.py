@@ -97,12 +97,16 @@ class Sweeps:
         self.sm, self.over = sm, threading.Event()
         self.thread = threading.Thread(target=self._run)
 
+    def sweep(self):
+        heavy_sweep(self.sm, 300)
+
     def _run(self):
         while not self.over.is_set():
-            heavy_sweep(self.sm, 300)
+            self.sweep()
 
     def __enter__(self):
         self.thread.start()
+        return self
 
     def __exit__(self, *_):
         self.over.set()
