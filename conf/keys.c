@@ -319,11 +319,11 @@ static void format_key(struct vhca_strbuf *sb, const struct key *key, const void
 		format_addresses(sb, hca->exclude, hca->n_exclude);
 	else if (key->parse == parse_reserve)
 		format_addresses(sb, hca->reserve, hca->n_reserve);
-	else if (key->parse != parse_urls)
+	else if (key->parse == parse_urls)
+		for (unsigned int i = 0; i < conf->n_sm_urls; i++)
+			vhca_strbuf_add(sb, "%s%s", i > 0 ? " " : "", conf->sm_urls[i]);
+	else
 		vhca_conf_format(sb, key->parse, &key->type, (const char *)object + key->offset);
-	for (unsigned int i = 0; key->parse == parse_urls && i < conf->n_sm_urls; i++) {
-		vhca_strbuf_add(sb, "%s%s", i > 0 ? " " : "", conf->sm_urls[i]);
-	}
 }
 
 const char *vhca_conf_format_key(enum vhca_conf_scope scope, unsigned int n, const void *object,

@@ -17,8 +17,8 @@ extern const char api_openapi[];
 void api_get_openapi(void *ctx, struct vhca_http_request *req);
 void api_get_healthz(void *ctx, struct vhca_http_request *req);
 void api_get_readyz(void *ctx, struct vhca_http_request *req);
-/* When the new configuration is in force, or refused. */
 void api_get_config(void *ctx, struct vhca_http_request *req); /* what is in effect */
+/* When the new configuration is in force, or refused. */
 void api_post_reload(void *ctx, struct vhca_http_request *req);
 
 /* ---- opennebula.c ---- */

@@ -48,21 +48,28 @@ static void plug(struct world *w)
 	assert_true(world_until(w, answered, &a) && a.ok);
 }
 
-/* Domain 0 has VF 1, with a partition, and the SM has accepted that. */
-static void serve(struct world *w)
+/* Domain 0 is to have VF 1: the SM, which fences, is asked. */
+static void ask_for_port(struct world *w, struct answer *a)
 {
 	struct vhca_claim_request req;
-	struct answer a = {0}, keys = {0};
 
 	w->fenced = true;
-	w->hostile_sm = true;
 	w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[1].bdf;
 	world_start(w);
 	settle_free(w);
 	world_domain_start(w, 0, NULL);
 	req = want(w);
-	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	vhca_engine_claim_port(w->engine, &req, on_answer, a);
 	assert_true(world_until(w, is_told, NULL));
+}
+
+/* Domain 0 has VF 1, with a partition, and the SM has accepted that. */
+static void serve(struct world *w)
+{
+	struct answer a = {0}, keys = {0};
+
+	w->hostile_sm = true;
+	ask_for_port(w, &a);
 	vhca_engine_set_partitions(w->engine, port(w), "0x8001", on_answer, &keys);
 	accept(w);
 	assert_true(world_until(w, answered, &a) && a.ok);
@@ -282,24 +289,17 @@ static bool is_programmed(const struct world *w, const void *arg)
 static void test_vouched_for_port_is_asked_for_at_once(void **state)
 {
 	struct world *w = *state;
-	struct vhca_claim_request req;
+	const struct vhca_uuid *domain = &w->domains[0].info.uuid;
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct answer a = {0};
 
-	w->fenced = true;
-	w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[1].bdf;
-	world_start(w);
-	settle_free(w);
-	world_domain_start(w, 0, NULL);
-	req = want(w);
-	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
-	assert_true(world_until(w, is_told, NULL));
+	ask_for_port(w, &a);
 	name_other_owner(w);
 	for (unsigned int i = 0; i < 100; i++)
 		world_round(w, 0);
 	assert_int_equal(vhca_claim_awaits(port(w)), VHCA_AWAITS_SM);
 	assert_false(engine_vf(w, 1)->committing);
-	assert_int_equal(vhca_engine_takeover(w->engine, &req.domain, "hvb is fenced", &err), 0);
+	assert_int_equal(vhca_engine_takeover(w->engine, domain, "hvb is fenced", &err), 0);
 	for (unsigned int i = 0; i < 100 && !engine_vf(w, 1)->committing; i++)
 		world_round(w, 0);
 	assert_true(engine_vf(w, 1)->committing);
