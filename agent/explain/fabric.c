@@ -98,12 +98,13 @@ static bool sm_serves_port(const struct explain_look *l, struct vhca_finding *f)
 /* What it said to the report of the VF's address. */
 static bool sm_takes_report(const struct explain_look *l, struct vhca_finding *f)
 {
-	const char *guid = l->claim ? VHCA_GUID_STR(l->claim->identity.guid) : "";
+	char hint[VHCA_REFUSAL_HINT_MAX];
 
 	if (l->claim && vhca_claim_is_refused(l->claim)) {
 		explain_say(f, VHCA_FINDING_WRONG, "the subnet manager refuses GUID %s here: %s",
-			    guid, l->claim->sm_answer_reason);
-		explain_fix(f, "see where it has the GUID: GET /v1/bindings/%s at [sm] url", guid);
+			    VHCA_GUID_STR(l->claim->identity.guid), l->claim->sm_answer_reason);
+		vhca_claim_refusal_hint(l->claim, hint);
+		explain_fix(f, "%s", hint);
 		return false;
 	}
 	if (l->ex->sm->sends && !l->ex->sm_reachable) {

@@ -106,6 +106,19 @@ bool vhca_claim_is_refused(const struct vhca_claim *claim)
 	       claim->sm_answer == VHCA_ANSWER_SUPERSEDED;
 }
 
+void vhca_claim_refusal_hint(const struct vhca_claim *claim, char ret[static VHCA_REFUSAL_HINT_MAX])
+{
+	if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED)
+		(void)snprintf(ret, VHCA_REFUSAL_HINT_MAX,
+			       "if the host that has it is dead and fenced: vhcactl takeover %s "
+			       "EVIDENCE",
+			       VHCA_UUID_STR(&claim->domain));
+	else
+		(void)snprintf(ret, VHCA_REFUSAL_HINT_MAX,
+			       "see where the SM has it, on its host: vhcasmctl bindings %s",
+			       VHCA_GUID_STR(claim->identity.guid));
+}
+
 enum vhca_claim_await vhca_claim_awaits(const struct vhca_claim *claim)
 {
 	if (!claim->vf || claim->vf->state != VHCA_VF_CLAIMED || !vhca_claim_is_port(claim))

@@ -62,18 +62,13 @@ static enum engine_membership refuse(struct vhca_claim *c, uint16_t pkey, const 
 
 static enum engine_membership refused_by_sm(struct vhca_claim *c)
 {
+	char hint[VHCA_REFUSAL_HINT_MAX];
+
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "sm_refused", 0,
 		       "the SM does not give GUID %s to this host: %s",
 		       VHCA_GUID_STR(c->identity.guid), c->sm_answer_reason);
-	if (c->sm_answer == VHCA_ANSWER_SUPERSEDED)
-		vhca_error_hint(&c->failure,
-				"if the host that has it is dead and fenced: vhcactl takeover %s "
-				"EVIDENCE",
-				c->domain_name);
-	else
-		vhca_error_hint(&c->failure,
-				"see where the SM has it: GET /v1/bindings/%s at the SM",
-				VHCA_GUID_STR(c->identity.guid));
+	vhca_claim_refusal_hint(c, hint);
+	vhca_error_hint(&c->failure, "%s", hint);
 	return ENGINE_REFUSED;
 }
 

@@ -208,7 +208,11 @@ static void subnet_manager(void **state)
 	f->claim->sm_answer = VHCA_ANSWER_REFUSED;
 	(void)snprintf(f->claim->sm_answer_reason, sizeof(f->claim->sm_answer_reason),
 		       "epoch 9 is known");
-	WRONG(f, "SM", "epoch 9 is known", "/v1/bindings/0x02c9ab0000000001");
+	WRONG(f, "SM", "epoch 9 is known", "vhcasmctl bindings 0x02c9ab0000000001");
+	f->claim->sm_answer = VHCA_ANSWER_SUPERSEDED;
+	WRONG(f, "SM", "epoch 9 is known", "vhcactl takeover d0000000-");
+	f->vf->state = VHCA_VF_SCRUBBING; /* between two attempts of the same claim */
+	WRONG(f, "SM", "epoch 9 is known", "vhcactl takeover d0000000-");
 	f->hca->ports[0].sm_lid = 0;
 	WRONG(f, "SM", "SM LID 0", "opensm");
 	f->hca->ports[0].sm_lid = 1;
