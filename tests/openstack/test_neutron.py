@@ -60,6 +60,37 @@ class Bindings(Case):
             dead = self.make_port(self.make_network(segment=2), mac='fa:16:3e:00:00:01')
         self.assertEqual(dead['binding:vif_type'], 'binding_failed')
 
+    def client_ids(self, port):
+        return [option['opt_value'] for option in self.port(port)['extra_dhcp_opts'] if option['opt_name'] == 'client-id']
+
+    def test_dhcp_knows_the_guest(self):
+        unbound = self.make_port(host='')
+        self.assertEqual(self.client_ids(unbound), [])
+        self._update('ports', unbound['id'], {'port': {portbindings.HOST_ID: HOST}})
+        self.assertEqual(self.client_ids(unbound), ['ff:00:00:00:00:00:02:00:00:02:c9:00:fa:16:3e:00:00:12:34:56'])
+        # Another MAC, while nobody has it bound.
+        self._update('ports', unbound['id'], {'port': {portbindings.HOST_ID: ''}})
+        self._update('ports', unbound['id'], {'port': {'mac_address': OTHER_MAC}})
+        self.assertEqual(self.client_ids(unbound), ['ff:00:00:00:00:00:02:00:00:02:c9:00:fa:16:3e:00:00:12:34:57'])
+        cfg.CONF.set_override('client_id_hardware', True, 'vhca')
+        self.addCleanup(cfg.CONF.clear_override, 'client_id_hardware', 'vhca')
+        self.assertEqual(self.client_ids(self.make_port(self.make_network(segment=2))), ['20:fa:16:3e:00:00:12:34:56'])
+
+    def test_a_client_id_of_the_operator_stays(self):
+        port = self.make_port(host='')
+        given = [{'opt_name': 'client-id', 'opt_value': '01:02'}]
+        self._update('ports', port['id'], {'port': {'extra_dhcp_opts': given}})
+        self._update('ports', port['id'], {'port': {portbindings.HOST_ID: HOST}})
+        self.assertEqual((self.client_ids(port), self.port(port)['binding:vif_type']), (['01:02'], 'ib_hostdev'))
+
+    def test_dhcp_does_not_stop_a_binding(self):
+        network = self.make_network()
+        with mock.patch('networking_vhca.mech_driver.directory', **{'get_plugin.side_effect': RuntimeError}):
+            port = self.make_port(network)
+        self.assertEqual((self.client_ids(port), port['binding:vif_type']), ([], 'ib_hostdev'))
+        self._update('ports', port['id'], {'port': {'name': 'again'}})
+        self.assertEqual(len(self.client_ids(port)), 1)
+
     def test_a_tenant_chooses_no_partition(self):
         """Neutron's default policy: profile and segment are an administrator's."""
         own = self.as_tenant(self.new_create_request('networks', {'network': {'name': 'own', 'tenant_id': 'tenant'}}))

@@ -18,19 +18,14 @@ from neutron.api.rpc.handlers import resources_rpc
 from neutron.common import config as common_config
 from neutron.conf.agent import common as agent_config
 from neutron.conf import service as service_config
-from neutron_lib.agent import constants as agent_constants
-from neutron_lib.agent import topics
+from neutron_lib.agent import constants as agent_constants, topics
 from neutron_lib.api.definitions import portbindings
-from neutron_lib import constants
-from neutron_lib import context as n_context
-from neutron_lib import rpc as n_rpc
+from neutron_lib import constants, context as n_context, rpc as n_rpc
 from oslo_config import cfg
 from oslo_log import log
 import oslo_messaging
 
-from networking_vhca import AGENT_TYPE, VIF_TYPE
-from networking_vhca import partitions
-from networking_vhca import vhcad
+from networking_vhca import AGENT_TYPE, VIF_TYPE, partitions, vhcad
 
 LOG = log.getLogger(__name__)
 
