@@ -22,6 +22,10 @@ class RigError(Exception):
     """Something that the user should read; the text says what and what to do."""
 
 
+class NoAnswer(RigError):
+    """Nobody answers. Where something is waited for, who is being started again may answer later."""
+
+
 def say(text):
     print(text, flush=True)
 
@@ -44,12 +48,17 @@ def run(argv, timeout=600, cwd=None, stdin=None, env=None, check=True):
 def wait_for(condition, timeout, what, every=0.2):
     """Poll until condition() is true and return its value; RigError after timeout seconds. What comes near that is told.
 
-    A hypervisor spends most of its one core on what is waited for: asking takes no more than a third of the time.
+    A service that a case has killed comes back meanwhile: no answer is not the value yet. Who ends without leave is the watch's
+    finding (kit/watch.py). A hypervisor spends most of its one core on what is waited for: asking takes no more than a third of the time.
     """
     start, limit = time.monotonic(), timeout * SLOW
     while True:
         asked = time.monotonic()
-        value = condition()
+        value, silence = None, ""
+        try:
+            value = condition()
+        except NoAnswer as e:
+            silence = f"; at last: {e}"
         cost = time.monotonic() - asked
         took = time.monotonic() - start
         if value:
@@ -57,7 +66,7 @@ def wait_for(condition, timeout, what, every=0.2):
                 say(f"       note: {took:.0f} s of {limit:.0f} s until {what[:100]}")
             return value
         if took > limit:
-            raise RigError(f"not within {limit:.0f} s: {what}")
+            raise RigError(f"not within {limit:.0f} s: {what}{silence}")
         time.sleep(max(every, 2 * cost))
 
 

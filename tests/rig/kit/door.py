@@ -8,7 +8,7 @@ import ssl
 import tempfile
 
 from kit import tls
-from kit.base import RigError
+from kit.base import NoAnswer
 from kit.vm import Vm
 
 
@@ -26,7 +26,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def ask(vm, target, path, method="GET", body=None, context=None, timeout=60):
-    """(status, text). RigError if nobody answers."""
+    """(status, text). NoAnswer if nobody answers."""
     connection = Connection(vm, target, context, timeout)
     try:
         headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -34,7 +34,7 @@ def ask(vm, target, path, method="GET", body=None, context=None, timeout=60):
         answer = connection.getresponse()
         return answer.status, answer.read().decode(errors="replace")
     except (OSError, http.client.HTTPException) as e:
-        raise RigError(f"{vm.name}: {method} {path}: {type(e).__name__} {e}") from None
+        raise NoAnswer(f"{vm.name}: {method} {path}: {type(e).__name__} {e}") from None
     finally:
         connection.close()
 

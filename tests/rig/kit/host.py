@@ -109,7 +109,7 @@ class Host:
         return json.loads(text)
 
     def ask(self, path, method="GET", body=None, timeout=60):
-        """(status, text) of the agent's answer; RigError if there is none."""
+        """(status, text) of the agent's answer; NoAnswer if there is none."""
         return door.ask(self.vm, f"unix {SOCKET}", path, method, body, timeout=timeout)
 
     def api(self, method, path, body=None, timeout=60):
@@ -148,8 +148,16 @@ class Host:
         return wait_for(there, timeout, f"{guest.name}: {name} attached{' and granted' if granted else ''}", 0.4)
 
     def wait_vf(self, bdf, state, timeout=60):
-        return wait_for(lambda: (lambda v: v if v.get("state") == state else None)(self.agent_vf(bdf)), timeout,
-                        f"{self.name}: {bdf} to be {state} (is {self.agent_vf(bdf)})", 0.3)
+        """Wait until the agent calls the VF so; return its view."""
+        seen = {}
+
+        def there():
+            seen.update(self.agent_vf(bdf))
+            return seen if seen.get("state") == state else None
+        try:
+            return wait_for(there, timeout, f"{self.name}: {bdf} to be {state}", 0.3)
+        except RigError as e:
+            raise RigError(f"{e}; it was {seen}") from None
 
     # ---- truth ----
 

@@ -146,8 +146,7 @@ class Instance:
 
     def assert_reserved(self, host):
         """The agent has the claim, the VF shows nothing of it."""
-        view = wait_for(lambda: (lambda v: v if v.get("state") == "claimed" else None)(host.agent_vf(self.vf)), 60,
-                        f"{host.name}: {self.vf} claimed (is {host.agent_vf(self.vf)})", 0.3)
+        view = host.wait_vf(self.vf, "claimed", 60)
         equal(view["name"], self.name, "name of the claim")
         equal(host.facts().pkey_map(self.vf), {}, f"{host.name}: P_Key map of a reserved VF")
         check((host.name, self.vf) not in self.programmed_at(), f"{host.name}: the reserved VF has its GUID")
