@@ -30,7 +30,8 @@ def attach_and_detach_at_run_time(rig):
         host.wait_vf(vf["bdf"], "free", 30)
         assert_scrubbed(host, vf["bdf"])
     # By the id that vhcad(8) lists.
-    told = [json.loads(line) for line in host.sh(f"journalctl -u vhcad _UID=0 MESSAGE_ID={CHANGE} -o json --no-pager").splitlines()]
+    journal = host.sh(f"journalctl --sync; journalctl -u vhcad _UID=0 MESSAGE_ID={CHANGE} -o json --no-pager")
+    told = [json.loads(line) for line in journal.splitlines()]
     equal([(e["VHCA_WHO"], e["VHCA_METHOD"], e["VHCA_STATUS"]) for e in told if e["VHCA_PATH"].endswith("/vfs/ib0")][-4:],
           [("uid:0", method, "200") for method in ("POST", "DELETE")] * 2, "changes in the journal")
 

@@ -156,7 +156,7 @@ def moving_to_where_the_key_is(rig):
 def without_sm(rig, away, back):
     """The guest moves while nobody listens to reports."""
     move, _ = moving_to_where_the_key_is(rig)
-    accepted = "journalctl -b --no-pager -u vhcad | grep -c '0x%016x: report accepted' || true" % move.guids()[0]
+    accepted = "journalctl --sync; journalctl -b --no-pager -u vhcad | grep -c '0x%016x: report accepted' || true" % move.guids()[0]
     rig.hva.sh(away)
     try:
         equal(move.wait_final(move.begin())["state"], "done", "end of the migration")

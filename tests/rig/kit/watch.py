@@ -24,7 +24,8 @@ FIELDS = "MESSAGE,PRIORITY,_PID,_SYSTEMD_UNIT,UNIT,EXIT_CODE,EXIT_STATUS"
 SPEAKERS = ("vhcad", "opensm-vhcad")
 SOURCES = " + ".join([f"_SYSTEMD_UNIT={u}.service " + " ".join(f"PRIORITY={p}" for p in range(ERROR + 1)) for u in SPEAKERS]
                      + [f"_PID=1 UNIT={u}.service" for u in UNITS])
-JOURNAL = f"journalctl -q --no-pager -o json --output-fields={FIELDS} %s {SOURCES}"
+# What was logged before the look is in it: journald may be behind on a busy machine.
+JOURNAL = f"journalctl --sync 2>/dev/null; journalctl -q --no-pager -o json --output-fields={FIELDS} %s {SOURCES}"
 KMSG = "/dev/kmsg"
 NOBODY = (0, (1 << 64) - 1)
 FULL_MEMBER = 0x8000
