@@ -15,7 +15,7 @@ def refused(host, guest):
 def assert_bound_at(host, move, guid):
     lid = int(host.facts().lid, 16)
     wait_for(lambda: (move.bound(guid) or {}).get("lid") == lid, 60, f"the plugin to have the vGUID at {host.name}")
-    equal(move.story.sa_path_lid(guid), lid, "LID in the SA's path record")
+    move.story.wait_path(guid, lid)
 
 
 @case(kills=("hvb vhcad",))

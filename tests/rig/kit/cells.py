@@ -10,7 +10,7 @@ import typing
 
 from kit import hypervisors
 from kit.base import RigError, wait_for
-from kit.case import VFS, Failure, check, equal
+from kit.case import VFS, Failure, check
 from kit.host import SOCKET, Host
 from kit.look import Look
 from kit.migration import FINAL, FULL_MIB_S
@@ -168,7 +168,7 @@ class Breaker:
             wait_for(lambda: not wrong.clear() and not wrong.extend(self.wrong()) and not wrong, 90, "all to be right", 0.5)
         check(not wrong, "; ".join(wrong))
         (guid,) = self.move.guids()
-        equal(self.move.story.sa_path_lid(guid), int(running[0].facts().lid, 16), "LID in the SA's path record")
+        self.move.story.wait_path(guid, int(running[0].facts().lid, 16))
         self.move.guest.wait_vfs(1, timeout=120)
         return running[0]
 

@@ -162,8 +162,7 @@ class Instance:
         equal(list(self.guest.live_hostdevs()), [self.vf], "host devices of the instance")
         self.guest.wait_vfs(1, timeout=120)
         wait_for(lambda: host.facts().granted_guid(self.vf) == self.guid, 90, f"{host.name}: {guid_text(self.guid)} granted", 0.5)
-        lid = int(host.facts().lid, 16)
-        wait_for(lambda: Story(self.rig).sa_path_lid(self.guid) == lid, 60, f"the SA's path to lead to {host.name}", 0.5)
+        Story(self.rig).wait_path(self.guid, int(host.facts().lid, 16))
 
     def assert_released(self, host):
         host.wait_vf(self.vf, "free", 60)

@@ -15,6 +15,7 @@ from kit.case import Guest, assert_scrubbed, check, equal, free_vfs, request
 from kit.host import PF, VFS
 
 PKEY = 0x8001
+SA_PATIENCE_MS = 20000  # saquery asks once, and by itself for a second, in which a busy OpenSM may not get to run
 
 
 def guid_text(guid):
@@ -35,7 +36,7 @@ class Story:
     # ---- what OpenSM knows ----
 
     def sa(self, query):
-        return self.rig.hva.sh(f"saquery {query}", timeout=30, check=False)
+        return self.rig.hva.sh(f"saquery --timeout {SA_PATIENCE_MS} {query}", check=False)
 
     def sa_path_lid(self, guid):
         """LID to which the SA sends who asks hva's port for a path to a vGUID, 0 if it knows none."""
@@ -43,6 +44,10 @@ class Story:
         gid = "fe80::" + ":".join(f"{guid:016x}"[i:i + 4] for i in range(0, 16, 4))
         found = re.search(r"dlid\.+(\d+)", self.sa(f"--sgid-to-dgid {own}-{gid} PR"))
         return int(found.group(1)) if found else 0
+
+    def wait_path(self, guid, lid):
+        """Wait until the SA sends there who asks for a path to a vGUID."""
+        wait_for(lambda: self.sa_path_lid(guid) == lid, 60, f"the SA's path to {guid_text(guid)} to lead to LID {lid}", 0.5)
 
     def sa_guids(self, lid):
         """GUIDs that the SA has for a LID: {index: guid}. The first block holds all VFs of the rig."""
@@ -98,7 +103,7 @@ class Story:
     def port_becomes_a_member(self):
         wait_for(lambda: PKEY in self.host.facts().port_pkeys().values(), 60, f"0x{PKEY:04x} in the port's table", 0.3)
         facts = self.host.facts()
-        seen = wait_for(lambda: (lambda s: s if PKEY in s else None)(self.sa_pkeys(int(facts.lid, 16))), 20,
+        seen = wait_for(lambda: (lambda s: s if PKEY in s else None)(self.sa_pkeys(int(facts.lid, 16))), 60,
                         f"0x{PKEY:04x} in the SA's P_Key table record")
         self.show(f"{self.host.name}: P_Key table of the port: " + " ".join(f"0x{v:04x}" for v in facts.port_pkeys().values()))
         self.show("SA: PKeyTableRecord of the port: " + " ".join(f"0x{v:04x}" for v in sorted(seen, reverse=True)))
@@ -134,7 +139,8 @@ class Story:
         facts = self.host.facts()
         equal(guid_text(facts.admin_guid(self.bdf)), guid_text(self.guid), "admin_guids")
         lid, index = int(facts.lid, 16), facts.gid_index(self.bdf)
-        equal(guid_text(self.sa_guids(lid).get(index, 0)), guid_text(self.guid), f"SA GUIDInfoRecord, LID {lid} index {index}")
+        wait_for(lambda: self.sa_guids(lid).get(index) == self.guid, 60,
+                 f"the SA's GUIDInfoRecord of LID {lid} to have {guid_text(self.guid)} at index {index}", 0.5)
         vf = self.host.wait_attached(self.guest, granted=True, timeout=30)
         equal(vf["bdf"], self.bdf, "VF of vm1")
         self.show_agent("vfs")
@@ -158,12 +164,12 @@ class Story:
         facts = self.host.facts()
         equal(binding["lid"], int(facts.lid, 16), "LID in the plugin's answer")
         equal([int(k, 16) for k in binding["pkeys"]], [PKEY], "P_Keys in the plugin's answer")
-        equal(self.host.get("outbox")["outbox"], [], "outbox")
+        wait_for(lambda: not self.host.get("outbox")["outbox"], 60, "an empty outbox", 0.5)
         self.show(f"plugin: {json.dumps(binding)}")
 
     def paths_lead_here(self):
         lid = int(self.host.facts().lid, 16)
-        wait_for(lambda: self.sa_path_lid(self.guid) == lid, 30, f"the SA's path to {guid_text(self.guid)} to lead to LID {lid}")
+        self.wait_path(self.guid, lid)
         self.show(f"SA: PathRecord to {guid_text(self.guid)}: LID {lid}, which is {self.host.name}'s port")
 
     def guest_migrates(self):
