@@ -15,24 +15,24 @@ def identity(host, bdf):
     return facts.pkey_map(bdf), facts.admin_guid(bdf), facts.granted_guid(bdf), host.driver(bdf)
 
 
-def guest_reports(guest):
-    """How often the guest saw its devices change: an unplug that was undone would show here."""
-    return guest.serial().count("GUEST-STATE begin")
+def guest_at_rest(host, rig):
+    """(guest, its VF) when nothing changes any more by itself: the guest's driver has its port, and the agent has seen that."""
+    guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
+    guest.wait_port(int(host.wait_attached(guest)["requested"], 16))
+    guest.wait_quiet()
+    return guest, host.wait_attached(guest, granted=True)
 
 
 def unchanged_over(rig, disturb):
     """Start a guest, disturb the host, and compare all that the guest and the hardware show."""
     host = rig.hva
-    guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
-    vf = host.wait_attached(guest, granted=True)
-    guest.wait_vfs(1)
-    time.sleep(1)
-    before = identity(host, vf["bdf"]), guest.live_hostdevs(), guest_reports(guest)
+    guest, vf = guest_at_rest(host, rig)
+    before = identity(host, vf["bdf"]), guest.live_hostdevs(), guest.reports()
     disturb(host)
     again = host.wait_attached(guest, granted=True, timeout=60)
     equal(again["bdf"], vf["bdf"], "VF of the guest afterwards")
     equal(again["claim"], vf["claim"], "claim afterwards")
-    equal((identity(host, vf["bdf"]), guest.live_hostdevs(), guest_reports(guest)), before,
+    equal((identity(host, vf["bdf"]), guest.live_hostdevs(), guest.reports()), before,
           "identity, host devices and guest's reports")
     return guest, vf
 
@@ -87,9 +87,7 @@ def libvirtd_restarts(rig):
 def guest_is_reset(rig):
     """virsh reset: the guest's kernel comes anew, its VF stays as it was, and is granted again."""
     host = rig.hva
-    guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
-    vf = host.wait_attached(guest, granted=True)
-    guest.wait_vfs(1)
+    guest, vf = guest_at_rest(host, rig)
     before, starts = identity(host, vf["bdf"]), guest.serial().count("GUEST-READY")
     host.sh("virsh -q reset vm1")
     wait_for(lambda: guest.serial().count("GUEST-READY") > starts, 150, "the guest's init to run again", 0.5)
@@ -160,21 +158,22 @@ def first_start_touches_nothing(rig):
             f"{iov}/ports/1/admin_guids/{facts.gid_index(bdf)}")
     guest = rig.guest(host, 1, hostdevs=[bdf]).start()
     guest.wait_vfs(1)
-    wait_for(lambda: host.facts().granted_guid(bdf) == 0x02c9ab00000000f1, 60, "the hand-made GUID to be granted")
-    before = identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)
+    guest.wait_port(0x02c9ab00000000f1)  # made by hand
+    guest.wait_quiet()
+    before = identity(host, bdf), guest.live_hostdevs(), guest.reports()
     host.sh("systemctl start vhcad", timeout=90)
     wait_for(lambda: sorted(v["state"] for v in host.agent_vfs().values()) == ["free"] * 3 + ["unmanaged"], 60,
              "three VFs free and one unmanaged", 0.5)
     equal(host.agent_vf(bdf)["state"], "unmanaged", f"state of {bdf}")
     time.sleep(6)
-    equal((identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)), before, "all that the guest depends on")
+    equal((identity(host, bdf), guest.live_hostdevs(), guest.reports()), before, "all that the guest depends on")
     code, text = host.code("vhcactl adopt vm1")
     check(code != 0 and "allow_default_partition" in text, f"adopted with the default partition, which is not allowed: {text}")
     host.put(ALLOW, b"[policy]\nallow_default_partition = yes\n")
     host.sh("systemctl reload vhcad && vhcactl adopt vm1")
     vf = host.wait_attached(guest, name=host.agent_vf(bdf)["name"], granted=True)
     equal((vf["bdf"], int(vf["requested"], 16)), (bdf, 0x02c9ab00000000f1), "what was adopted")
-    equal((identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)), before, "all that the guest depends on")
+    equal((identity(host, bdf), guest.live_hostdevs(), guest.reports()), before, "all that the guest depends on")
     wrong = [f for f in host.vhcactl("explain", bdf)["findings"] if f["status"] == "wrong"]
     equal(wrong, [], "what explain finds wrong")
     guest.destroy()

@@ -34,7 +34,7 @@ def destination_falls_silent(rig):
     rig.hvb.sh("systemctl stop vhcad; kill -KILL $(pgrep -f guest=vm1)")
     try:
         equal(move.wait_final(migration)["state"], "failed", "end of the migration")
-        equal(move.identity(rig.hva), move.before, "identity at the source")
+        wait_for(lambda: move.identity(rig.hva) == move.before, 60, f"vm1 on hva: {move.before}", 0.5)
         wait_for(lambda: (move.bound(move.guids()[0]) or {}).get("lid") == int(rig.hva.facts().lid, 16), 90,
                  "the plugin to have the vGUID at the source")
     finally:

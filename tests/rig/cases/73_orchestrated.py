@@ -58,7 +58,7 @@ def parked_saved_and_restored(rig):
     assert_scrubbed(rig.hvb, *VFS)
     rig.hvb.sh(f"virsh -q restore {IMAGE} && rm {IMAGE}", timeout=240)
     rig.hvb.wait_attached(move.guest, granted=True)
-    equal(move.identity(rig.hvb)["ib0"][:2], move.before["ib0"][:2], "vGUID and P_Keys")
+    wait_for(lambda: move.identity(rig.hvb)["ib0"][:2] == move.before["ib0"][:2], 60, f"vGUID and P_Keys of {move.before}", 0.5)
     move.guest.wait_vfs(1, timeout=120)
 
 
@@ -70,7 +70,7 @@ def a_host_is_drained(rig):
     try:
         move.guest.host = rig.hva
         rig.hva.wait_attached(move.guest, granted=True)
-        equal(free_vfs(rig.hvb), VFS, "free VFs of hvb")
+        wait_for(lambda: free_vfs(rig.hvb) == VFS, 60, "hvb: all VFs free", 0.5)
         rig.hvb.sh("systemctl restart vhcad", timeout=90)
         check(rig.hvb.get("node")["drained"], "hvb is not drained any more after a restart of its agent")
         other = rig.guest(rig.hvb, 2, ("ib0", "0x8001")).define()

@@ -153,6 +153,26 @@ class Guest:
         found = wait_for(there, timeout, f"{self.name}: {count} VF(s) with a driver, as the guest sees it")
         return [] if found is True else found
 
+    def wait_port(self, guid):
+        """Wait until the guest has a port that is ACTIVE under this GUID: then its driver has started, and the SM has granted it.
+        Return what the guest says of it."""
+        text = ":".join(f"{guid:016x}"[i:i + 4] for i in range(0, 16, 4))
+        return wait_for(lambda: next((p for p in self.seen()["IB"] if p["state"] == "4:ACTIVE" and p["gid"].endswith(text)), None), 120,
+                        f"{self.name}: a port that is ACTIVE as {text}, as the guest sees it", 0.5)
+
+    def reports(self):
+        """How often the guest saw its devices change: an unplug that was undone would show here."""
+        return self.serial().count("GUEST-STATE begin")
+
+    def wait_quiet(self):
+        """Wait until the guest, which looks once a second, has no more to tell: on a busy machine it hears late of what the host does."""
+        seen = [-1]
+
+        def is_quiet():
+            seen.append(self.reports())
+            return seen[-1] == seen[-2]
+        wait_for(is_quiet, 120, f"{self.name} to report no more changes", 5)
+
     def live_hostdevs(self):
         """Host addresses of the PCI devices in the live XML, {address: (alias, guest address)}."""
         return hostdevs_of(self.host.virsh("dumpxml", self.name, check=False))

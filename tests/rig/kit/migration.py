@@ -103,8 +103,8 @@ class Moving:
                  f"{guest.name}: {self.before}; it has {self.identity(host)}", 0.5)
         wait_for(lambda: "urn:vhcad:away:1" not in host.virsh("dumpxml", guest.name), 30, f"{guest.name} without the marker", 0.5)
         guest.wait_vfs(len(self.names), timeout=120)
-        seen = {v["pci"] for v in guest.seen()["VF"]}
-        equal(seen, {address for _, _, address in self.before.values()}, "PCI addresses that the guest sees")
+        addresses = {address for _, _, address in self.before.values()}
+        wait_for(lambda: {v["pci"] for v in guest.seen()["VF"]} == addresses, 60, f"{guest.name} to see its VFs at {addresses}", 0.5)
         wait_for(lambda: free_vfs(other) == VFS, 60, f"{other.name}: all VFs free", 0.5)
         assert_scrubbed(other, *VFS)
         for one, count in ((host, len(self.names)), (other, 0)):

@@ -148,10 +148,7 @@ class Story:
                   f"SA: GUIDInfoRecord of LID {lid}: index {index} = {guid_text(self.guid)}")
 
     def guest_has_its_port(self):
-        def own_port():
-            ports = [p for p in self.guest.seen()["IB"] if p["state"] == "4:ACTIVE"]
-            return ports[0] if ports and int("".join(ports[0]["gid"].split(":")[4:]), 16) == self.guid else None
-        port = wait_for(own_port, 60, "vm1 to see an ACTIVE port with its GUID", 0.4)
+        port = self.guest.wait_port(self.guid)
         equal(port["lid"], self.host.facts().lid, "LID in the guest")
         equal(port["pkeys"], f"0x{PKEY:04x},0x0000,0x0000", "first P_Keys in the guest")
         self.show(f"vm1 serial: {port['dev']} {port['state']}, LID {port['lid']}, GID {port['gid']}, P_Keys {port['pkeys']}")
