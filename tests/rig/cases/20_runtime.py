@@ -27,7 +27,7 @@ def attach_and_detach_at_run_time(rig):
         host.vhcactl("detach", "vm1", "ib0", timeout=120)
         equal(guest.live_hostdevs(), {}, "host devices after detach")
         guest.wait_vfs(0)
-        host.wait_vf(vf["bdf"], "free", 30)
+        host.wait_vf(vf["bdf"], "free", 60)
         assert_scrubbed(host, vf["bdf"])
     # By the id that vhcad(8) lists.
     journal = host.sh(f"journalctl --sync; journalctl -u vhcad _UID=0 MESSAGE_ID={CHANGE} -o json --no-pager")
@@ -61,12 +61,14 @@ def three_guests_at_once(rig):
     vfs = {n: host.wait_attached(g, granted=True, timeout=180) for n, g in guests.items()}
     equal(len({v["bdf"] for v in vfs.values()}), 3, "different VFs")
     equal(len({v["requested"] for v in vfs.values()}), 3, "different GUIDs")
+    for n, guest in guests.items():
+        guest.wait_ready().wait_port(int(vfs[n]["requested"], 16))
     facts = host.facts()
     for n, vf in vfs.items():
         equal(facts.pkey_map(vf["bdf"]), wanted[n], f"vm{n}: P_Key map")
         equal(facts.granted_guid(vf["bdf"]), int(vf["requested"], 16), f"vm{n}: granted GUID")
         equal(list(guests[n].live_hostdevs()), [vf["bdf"]], f"vm{n}: host devices")
-        guests[n].wait_ready().wait_vfs(1)
+        guests[n].wait_vfs(1)
     (idle,) = set(VFS) - {v["bdf"] for v in vfs.values()}
     assert_scrubbed(host, idle)
 
@@ -95,7 +97,7 @@ def more_guests_than_vfs(rig):
     for name in names:
         host.wait_attached(many, name)
     late = rig.guest(host, 2, ("ib0", "0x8001")).start()
-    wait_for(lambda: "no free VF" in json.dumps(host.vhcactl("explain", "vm2")), 30,
+    wait_for(lambda: "no free VF" in json.dumps(host.vhcactl("explain", "vm2")), 60,
              "explain to say that no VF is free")
     equal(late.live_hostdevs(), {}, "host devices of the guest that came late")
     many.destroy()
@@ -108,17 +110,22 @@ def more_guests_than_vfs(rig):
 def a_port_that_is_down_is_explained(rig):
     """Somebody pulls the cable: explain finds nothing wrong before, names the port while it is out, and nothing again after."""
     host = rig.hva
-    host.wait_attached(rig.guest(host, 1, ("ib0", "0x8001")).start(), granted=True)
+    guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
+    guest.wait_port(int(host.wait_attached(guest)["requested"], 16))
+    host.wait_attached(guest, granted=True)
     cable = f"/sys/kernel/debug/simhca/{PF}/ctl"
 
     def verdict():
         return host.vhcactl("explain", "vm1")["verdict"]
+
+    def names_the_port():
+        now = verdict()
+        return now["status"] == "wrong" and "is DOWN" in now["text"] and now["fix"]
     check(verdict()["status"] != "wrong", f"explained although all is well: {verdict()}")
     host.sh(f"echo 'port down' > {cable}")
-    wait_for(lambda: verdict()["status"] == "wrong", 30, f"explain to see the cable out; it says {verdict()}")
-    check("is DOWN" in verdict()["text"] and verdict()["fix"], f"the cable is out, and explain says {verdict()}")
+    wait_for(names_the_port, 60, f"explain to see the cable out; at first it says {verdict()}")
     host.sh(f"echo 'port up' > {cable}")
-    wait_for(lambda: verdict()["status"] != "wrong", 60, f"explain to see the port back; it says {verdict()}")
+    wait_for(lambda: verdict()["status"] != "wrong", 60, f"explain to see the port back; at first it says {verdict()}")
 
 
 @case
@@ -134,7 +141,7 @@ def a_pci_error_is_explained(rig):
 
     def report(event, status, text):
         host.sh(f"echo change $(cat /proc/sys/kernel/random/uuid) ERROR={event} > /sys/bus/pci/devices/{bdf}/uevent")
-        wait_for(lambda: finding()["status"] == status, 30, f"explain to hear of {event}; it says {finding()}")
+        wait_for(lambda: finding()["status"] == status, 60, f"explain to hear of {event}; at first it says {finding()}")
         check(text in finding()["text"] and finding()["fix"], f"after {event} explain says {finding()}")
     host.put("/run/udev/rules.d/90-pci-error.rules", rule.encode())
     host.sh("udevadm control --reload")
