@@ -125,10 +125,12 @@ def an_instance_is_evacuated(rig):
             rig.hva.virsh("define", instance.with_vf)
             code, said = rig.hva.vm.virsh("start", instance.guest.name, timeout=120)
             check(code != 0, "the instance began while the subnet manager knew its address at hvb")
-            text = rig.hva.sh(f"vhcactl explain {instance.guest.uuid}; vhcactl explain {instance.vf}", check=False)
-            check("takeover" in text, f"no way out is named: {said}\n{text}")
+            # The agent tries again every now and then; meanwhile explain tells of the try.
+            explain = f"vhcactl explain {instance.guest.uuid}; vhcactl explain {instance.vf}"
+            wait_for(lambda: "takeover" in rig.hva.sh(explain, check=False), 60, f"explain to name a way out; libvirt says {said}", 0.5)
             rig.hva.sh(f"vhcactl takeover {instance.guest.uuid} 'the rig stopped the agent of hvb'")
-            rig.hva.virsh("start", instance.guest.name, timeout=120)
+            # The agent asks the SM once a second; the hook holds a start for no longer.
+            wait_for(lambda: not rig.hva.vm.virsh("start", instance.guest.name, timeout=120)[0], 60, "the instance to begin", 1)
         finally:
             rig.hvb.sh("systemctl start vhcad", timeout=90)
         instance.assert_reserved(rig.hvb)
