@@ -65,12 +65,12 @@ class Vm:
     # ---- the scripts ----
 
     def disturb(self):
-        """A line of shell that runs beside a script."""
+        """A line of shell that runs beside a script, and is over when that one's result is told."""
         return ""
 
     def run(self, host, script, *argv, stdin, timeout=240):
         words = " ".join([f"{REMOTES}/{script}", *argv])
-        return host.code(f"{self.disturb()}{words}", timeout=timeout, stdin=stdin.encode())
+        return host.code(f"{self.disturb()}{words}\ncode=$?\nwait\nexit $code", timeout=timeout, stdin=stdin.encode())
 
     def vmm(self, host, action, *argv, stdin=None):
         """(exit code, output) of an action of the VM driver."""
