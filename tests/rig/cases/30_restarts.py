@@ -79,7 +79,7 @@ def guest_stops_while_agent_is_down(rig):
 def libvirtd_restarts(rig):
     """systemctl restart libvirtd under a running guest: nothing changes, the next guest is served."""
     unchanged_over(rig, lambda h: h.sh("systemctl restart libvirtd", timeout=60))
-    wait_for(lambda: rig.hva.get("node")["libvirt"]["connected"], 30, "the agent to be connected again")
+    wait_for(lambda: rig.hva.get("node")["libvirt"]["connected"], 60, "the agent to be connected again")
     rig.hva.wait_attached(rig.guest(rig.hva, 2, ("ib0", "0x8002")).start(wait=False), granted=True)
 
 
@@ -113,6 +113,7 @@ def hypervisor_reboots(rig):
     equal(host.facts().pkey_map(again["bdf"]), {0: 0x8001}, "P_Key map after the reboot")
     guest.wait_ready().wait_vfs(1)
     for bdf in set(VFS) - {again["bdf"]}:
+        host.wait_vf(bdf, "free")
         equal(host.facts().pkey_map(bdf), {}, f"P_Key map of {bdf} after the reboot")
 
 

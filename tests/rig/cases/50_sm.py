@@ -48,6 +48,8 @@ def plugin_http_down(rig):
     host = rig.hva
     restart_opensm(host, plugin=False)
     try:
+        # The case before may have had a guest with this key a moment ago.
+        wait_for(lambda: PKEY not in host.facts().port_pkeys().values(), 60, f"0x{PKEY:04x} not in the port's table", 0.4)
         guest = rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
         vf = host.wait_attached(guest)
         equal(host.facts().pkey_map(vf["bdf"]), {}, "P_Key map while nobody can make the port a member")

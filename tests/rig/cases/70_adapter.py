@@ -22,7 +22,7 @@ modprobe -r mlx4_core
 modprobe mlx4_core ports=%d
 modprobe mlx4_ib
 udevadm settle
-for i in $(seq 100); do [ -e /sys/bus/pci/devices/%s/infiniband/*/iov/ports/%d/mcgs ] && break; sleep 0.1; done"""
+for i in $(seq 600); do [ -e /sys/bus/pci/devices/%s/infiniband/*/iov/ports/%d/mcgs ] && break; sleep 0.1; done"""
 ENDED = ("vhcad", "hva opensm-vhcad", "adapter")  # by only_the_adapter
 
 
@@ -57,7 +57,7 @@ def granted(host, index):
     return int("".join(host.read(f"{device(host)}/iov/ports/1/gids/{index}").split(":")[4:]), 16)
 
 
-def wait_granted(host, index, guid, timeout=30):
+def wait_granted(host, index, guid, timeout=60):
     wait_for(lambda: granted(host, index) == guid, timeout, f"{host.name}: gids/{index} to show 0x{guid:016x}")
 
 
@@ -76,7 +76,7 @@ def grants_are_the_sms(rig):
     host.sh("systemctl stop opensm-vhcad")
     request(host, 2, SECOND)
     before = stat(host, "sa_sets")
-    wait_for(lambda: stat(host, "sa_sets") > before + 1, 30, "the driver to ask again for what nobody answers")
+    wait_for(lambda: stat(host, "sa_sets") > before + 1, 60, "the driver to ask again for what nobody answers")
     equal(granted(host, 2), 0, "gids/2 without an SM")
     host.sh("systemctl start opensm-vhcad")
     for index, guid in ((1, FIRST), (2, SECOND)):
@@ -90,7 +90,7 @@ def duplicates_are_declined(rig):
     request(rig.hva, 1, FIRST)
     wait_granted(rig.hva, 1, FIRST)
     request(rig.hvb, 2, FIRST)
-    wait_for(lambda: stat(rig.hvb, "sa_declined") > 0, 30, "hvb's request to be declined")
+    wait_for(lambda: stat(rig.hvb, "sa_declined") > 0, 60, "hvb's request to be declined")
     equal(granted(rig.hvb, 2), 0, "hvb: gids/2 of a declined request")
     check("ERR 5108" in rig.hva.sh("grep -a 'ERR 5108' /var/log/opensm.log"), "OpenSM's log does not tell of the duplicate")
     request(rig.hva, 1, NOBODY)
@@ -102,7 +102,7 @@ def withdraw_all_then_request(rig):
     """What an agent does on a fresh port: it withdraws all VFs' random GUIDs, then asks for the first VF's."""
     for index in (1, 2, 3, 4):
         request(rig.hva, index, NOBODY)
-    wait_for(lambda: stat(rig.hva, "sa_deletes") > 0, 30, "the Deletes")
+    wait_for(lambda: stat(rig.hva, "sa_deletes") > 0, 60, "the Deletes")
     request(rig.hva, 1, FIRST)
 
 
@@ -168,7 +168,7 @@ def cable_carries_the_link(rig):
     """The cable pulled at one end takes the link down at both; OpenSM brings both up again."""
     only_the_adapter(rig)
     rig.hvb.sh(f"echo port down > {CONTROL}/ctl")
-    wait_for(lambda: states(rig) == ["DOWN", "DOWN"], 30, "both ends of a pulled cable to be DOWN")
+    wait_for(lambda: states(rig) == ["DOWN", "DOWN"], 60, "both ends of a pulled cable to be DOWN")
     rig.hvb.sh(f"echo port up > {CONTROL}/ctl")
     wait_for(lambda: states(rig) == ["ACTIVE", "ACTIVE"], 90, "both ends to be ACTIVE again")
 
@@ -185,11 +185,11 @@ def both_ports_are_cleared(rig):
 
     def shown():
         return [tuple(line.split()) for line in host.sh(MAP.format(iov=iov, vf=VFS[0])).splitlines()]
-    wait_for(lambda: [index for index, _ in shown()] == ["0", "0"], 10, f"the driver's own maps: {shown()}")
+    wait_for(lambda: [index for index, _ in shown()] == ["0", "0"], 60, "the driver's own maps")
     host.sh("systemctl start vhcad")
     cleared = [("none", f"{NOBODY:x}")] * 2
-    wait_for(lambda: shown() == cleared, 60, f"{VFS[0]} cleared on both ports: {shown()}")
+    wait_for(lambda: shown() == cleared, 60, f"{VFS[0]} cleared on both ports")
     host.wait_vf(VFS[0], "free")
     host.sh(f"echo 0 > {iov}/{VFS[0]}/ports/2/pkey_idx/0; systemctl restart vhcad")
-    wait_for(lambda: shown() == cleared, 60, f"{VFS[0]} cleared on the second port again: {shown()}")
+    wait_for(lambda: shown() == cleared, 60, f"{VFS[0]} cleared on the second port again")
     equal([p["port"] for p in host.get("hcas")["hcas"][0]["ports"]], [1, 2], "ports of the adapter")
