@@ -159,6 +159,7 @@ def agents_are_killed_at_each_step(rig):
     """The agent of a host is killed before each thing that Nova does there."""
     with reserved_vfs(rig):
         instance = Instance(rig, rig.hva)
+        instance.tries = 3
         instance.disturb = lambda host: host.sh("systemctl start vhcad && systemctl kill -s KILL vhcad", timeout=90)
         instance.boot()
         interface_leaves_and_comes(instance)

@@ -9,7 +9,7 @@ import os
 import sys
 
 from kit import hypervisors
-from kit.base import ROOT, wait_for
+from kit.base import ROOT, SLOW, wait_for
 from kit.case import Guest, check, equal
 from kit.guest import NAMESPACE, asks_for
 from kit.migration import Moving
@@ -23,6 +23,8 @@ DATASTORE = "/var/lib/one/42"
 CHECKPOINT = f"{DATASTORE}/checkpoint"
 INSTALLED = "/usr/share/vhcad/opennebula"
 PKEYS = ["0x8001", "0x8002"]
+# Of the scripts, for an agent that is being started: of 10 s it has needed 7 where pairs share the cores.
+PATIENCE = f"VHCA_ANSWER_WAIT={int(30 * SLOW)}"
 STOCK = {
     "deploy": 'cat >"$1" && exec virsh -q create "$1"',
     "cancel": 'exec virsh -q destroy "$1"',
@@ -70,7 +72,7 @@ class Vm:
 
     def run(self, host, script, *argv, stdin, timeout=240):
         words = " ".join([f"{REMOTES}/{script}", *argv])
-        return host.code(f"{self.disturb()}{words}\ncode=$?\nwait\nexit $code", timeout=timeout, stdin=stdin.encode())
+        return host.code(f"{self.disturb()}{PATIENCE} {words}\ncode=$?\nwait\nexit $code", timeout=timeout, stdin=stdin.encode())
 
     def vmm(self, host, action, *argv, stdin=None):
         """(exit code, output) of an action of the VM driver."""
