@@ -15,7 +15,7 @@ from kit import door, modules, tls
 from kit.base import CACHE, ROOT, RigError, run, say, wait_for
 from kit.host import PF, VFS, Host
 from kit.image import Image
-from kit.vm import Vm, free_port
+from kit.vm import Vm, free_ports
 
 NAMES = ("hva", "hvb")
 # VHCA_RIG_SUITE=trixie makes hvb a Debian 13, so that guests migrate between the two.
@@ -34,7 +34,7 @@ def both(function):
 def first_boot(image):
     """Boot a fresh disk once and bring home what libvirt and AppArmor computed."""
     vm = Vm("hva")
-    vm.start(image, (free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)))
+    vm.start(image, free_ports(socket.SOCK_DGRAM, 2))
     try:
         vm.wait()
         code, tar = vm.exchange(WARM, timeout=120)
@@ -69,7 +69,7 @@ def up():
     else:
         down()
         images = make_images()
-        ports = (free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM))
+        ports = free_ports(socket.SOCK_DGRAM, 2)
         Vm("hva").start(images["hva"], ports)
         Vm("hvb").start(images["hvb"], ports[::-1])
     started = time.monotonic()
@@ -83,7 +83,7 @@ def alone(vfs=4):
     image.ensure(first_boot)
     down()
     vm = Vm("hva")
-    vm.start(image, (free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)), vfs=vfs)
+    vm.start(image, free_ports(socket.SOCK_DGRAM, 2), vfs=vfs)
     vm.wait()
     return Host("hva")
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One hypervisor VM: QEMU's command line, its monitor, the command channel."""
 
+import contextlib
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -11,6 +13,7 @@ import time
 
 from kit.base import RUN, SLOW, SYSTEM_PATH, RigError, run, wait_for
 
+PORTS = range(32400, 32768)  # above those of the other tests (tests/integration/fabric.py), below those that the kernel gives to whoever asks
 # Seconds that the end of a connection may be late: once it did not come at all, perhaps the user network's fault.
 AFTER_RC = 2
 
@@ -25,11 +28,16 @@ BOOT_TIMEOUT = 180
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-def free_port(kind):
-    """A port of 127.0.0.1 that nobody uses now."""
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def free_ports(kind, count):
+    """Ports of 127.0.0.1 that nobody uses now, nor is given before QEMU has bound them."""
+    found = set()
+    with contextlib.ExitStack() as held:
+        while len(found) < count:
+            s = held.enter_context(socket.socket(socket.AF_INET, kind))
+            with contextlib.suppress(OSError):
+                s.bind(("127.0.0.1", random.choice(PORTS)))
+                found.add(s.getsockname()[1])
+    return tuple(found)
 
 
 class Vm:
@@ -55,7 +63,7 @@ class Vm:
     def start(self, image, link_ports, vfs=4):
         """Start QEMU. link_ports: UDP ports of the private link, own and other. vfs: how many the adapter can have."""
         RUN.mkdir(parents=True, exist_ok=True)
-        port, libvirt_port = free_port(socket.SOCK_STREAM), free_port(socket.SOCK_STREAM)
+        port, libvirt_port = free_ports(socket.SOCK_STREAM, 2)
         n = self.index
         self.log.write_bytes(b"")
         self.info_file.write_text(json.dumps({"port": port, "libvirt_port": libvirt_port, "image": image.key, "started": time.time()}))
