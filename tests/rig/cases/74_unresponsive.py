@@ -3,7 +3,7 @@
 
 import time
 
-from kit.base import say, wait_for
+from kit.base import SLOW, say, wait_for
 from kit.case import assert_scrubbed, case, check, equal
 
 PKEY = 0x8001
@@ -21,9 +21,10 @@ def attach(host, guest):
 
 
 def assert_gone(host, guest, bdf, outcome, started):
-    """The VF is out of the guest and nobody's."""
+    """The VF is out of the guest, which has told so (else its next VF would be there before it came), and nobody's."""
     equal(guest.live_hostdevs(), {}, "host devices after the detach")
-    host.wait_vf(bdf, "free", 30)
+    guest.wait_vfs(0, timeout=120)
+    host.wait_vf(bdf, "free")
     assert_scrubbed(host, bdf)
     say(f"       {outcome}: detached after {time.monotonic() - started:.1f} s")
 
@@ -42,11 +43,11 @@ def acpi_and_paused_guest(rig):
     detach(host, guest, attach(host, guest), "ACPI")
     bdf = attach(host, guest)
     host.sh("virsh -q suspend vm1")
-    wait_for(lambda: host.api("GET", "domains")["domains"][0]["paused"], 20, "the agent to hear that vm1 is paused")
+    wait_for(lambda: host.api("GET", "domains")["domains"][0]["paused"], 60, "the agent to hear that vm1 is paused")
     started = time.monotonic()
     code, said = host.code("vhcactl detach vm1 ib0 2>&1")
     check(code == 4 and "vm1 is paused" in said, f"vhcactl detach of a paused guest: {code}, {said}")
-    check(time.monotonic() - started < 10, "the refusal took 10 s")
+    check(time.monotonic() - started < 10 * SLOW, "the refusal took as long as asking a guest")
     equal(host.agent_vf(bdf)["state"], "attached", "VF of the paused guest")
     equal(list(guest.live_hostdevs()), [bdf], "host devices of the paused guest")
     equal(host.facts().pkey_map(bdf), {0: PKEY}, "P_Key map under the paused guest")
