@@ -98,7 +98,7 @@ class Vm:
         pid = self.pid()
         if pid:
             os.kill(pid, signal.SIGTERM)
-            wait_for(lambda: not self.pid(), 20, f"{self.name}: QEMU (pid {pid}) to end", 0.05)
+            wait_for(lambda: not self.pid(), 60, f"{self.name}: QEMU (pid {pid}) to end", 0.05)
         self.pid_file.unlink(missing_ok=True)
 
     def info(self):
