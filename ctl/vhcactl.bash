@@ -39,34 +39,43 @@ _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
 	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload support-bundle forget help'
-	local common='--json --socket --timeout --help --version'
+	local common='--json --socket --timeout --help --version' of_vfs='--domain --pf --fabric --numa --partition --limit'
+	local valued=' --socket --output --timeout --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --bandwidth --connections --domain --peer --final --limit '
 
-	case $prev in
-	--socket | --output)
-		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-		return
-		;;
-	--state)
-		words='unmanaged preparing free claimed programmed attached detaching scrubbing quarantined'
-		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
-		return
-		;;
-	--timeout | --partition | --guid | --fabric | --pf | --numa | --since | --lease | --copy-timeout | --bandwidth | --connections)
-		return
-		;;
-	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
-		--socket | --output | --timeout | --state | --partition | --guid | --fabric | --pf | --numa | --since | --lease | --copy-timeout | --bandwidth | --connections) ((i++)) ;;
-		-*) ;;
+		-*) [[ $valued == *" $word "* ]] && ((i++)) ;;
 		*) if [[ $command ]]; then args+=("${word//[\"\'\\]/}"); else command=$word; fi ;;
 		esac
 	done
+	case $command:$prev in
+	*:--socket | *:--output)
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	migrations:--state)
+		words='claiming detaching handing_over ready parked copying finishing aborting arbitrating restoring reserving reserved programming incoming attaching ending done failed ended'
+		;;
+	*:--state) words='unmanaged preparing free claimed programmed attached detaching scrubbing quarantined' ;;
+	*:--final) words='true false' ;;
+	*:--domain)
+		_vhcactl_add "$cur" < <(_vhcactl_names)
+		return
+		;;
+	*:--*) [[ $valued == *" $prev "* ]] && return ;;
+	esac
+	if [[ $words ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+		return
+	fi
 	case $command in
 	'') words="$commands $common" ;;
 	help) words=$commands ;;
-	vfs) words="--state $common" ;;
+	vfs) words="--state $of_vfs $common" ;;
+	claims) words="$of_vfs $common" ;;
+	domains | partitions) words="--limit $common" ;;
+	migrations) words="--state --domain --peer --final --limit $common" ;;
 	watch) words="--since $common" ;;
 	metrics | support-bundle) words="--output $common" ;;
 	park) words="--no-wait --lease $common" ;;
@@ -80,7 +89,7 @@ _vhcactl()
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	case $command:${#args[@]} in
 	lease:0)
-		mapfile -t COMPREPLY < <(compgen -W "$(vhcactl claims 2>/dev/null | cut -d' ' -f1 | grep -x '[0-9a-f-]\{36\}')" -- "$cur")
+		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$(vhcactl claims 2>/dev/null | cut -d' ' -f1 | grep -x '[0-9a-f-]\{36\}')" -- "$cur")
 		;;
 	explain:0 | adopt:0 | takeover:0 | attach:0 | detach:0 | migrate:0 | park:0 | unpark:0)
 		_vhcactl_add "$cur" < <(_vhcactl_names)

@@ -28,8 +28,18 @@ enum vhca_agent_opt {
 	VHCA_OPT_PARK,
 	VHCA_OPT_CHECK,
 	VHCA_OPT_OUTPUT,
+	VHCA_OPT_DOMAIN,
+	VHCA_OPT_PEER,
+	VHCA_OPT_FINAL,
+	VHCA_OPT_LIMIT,
 	VHCA_AGENT_OPTS
 };
+
+/* Of lists of VFs and of claims: which. */
+#define VHCA_OPTS_OF_VFS                                               \
+	(VHCA_OPT_BIT(VHCA_OPT_DOMAIN) | VHCA_OPT_BIT(VHCA_OPT_PF) |   \
+	 VHCA_OPT_BIT(VHCA_OPT_FABRIC) | VHCA_OPT_BIT(VHCA_OPT_NUMA) | \
+	 VHCA_OPT_BIT(VHCA_OPT_PARTITION) | VHCA_OPT_BIT(VHCA_OPT_LIMIT))
 
 extern const struct vhca_ctl_command vhca_cmd_adopt;
 extern const struct vhca_ctl_command vhca_cmd_forget;

@@ -11,14 +11,15 @@ static const struct vhca_ctl_option options[] = {
 	[VHCA_OPT_TIMEOUT] = {"timeout", "SECONDS", "wait at most that long for an answer"},
 	[VHCA_OPT_HELP] = {"help", NULL, "explain vhcactl or the command"},
 	[VHCA_OPT_VERSION] = {"version", NULL, "print the version of vhcactl"},
-	[VHCA_OPT_PARTITION] = {"partition", "P_KEYS",
-				"P_Keys in the guest's order, numbers or names: '0x8001 storage'",
-				"several P_Keys are one value: --partition '0x8001 storage'"},
+	[VHCA_OPT_PARTITION] =
+		{"partition", "P_KEYS",
+		 "P_Keys in the guest's order, numbers or names: '0x8001 storage'; one, of a list",
+		 "several P_Keys are one value: --partition '0x8001 storage'"},
 	[VHCA_OPT_GUID] = {"guid", "GUID", "address of the VF [derived from the domain and NAME]"},
-	[VHCA_OPT_FABRIC] = {"fabric", "NAME", "take a VF of this fabric [default]"},
-	[VHCA_OPT_PF] = {"pf", "BDF", "take a VF of this adapter"},
-	[VHCA_OPT_NUMA] = {"numa", "NODE", "take a VF of an adapter on this NUMA node"},
-	[VHCA_OPT_STATE] = {"state", "STATE", "only VFs in this state"},
+	[VHCA_OPT_FABRIC] = {"fabric", "NAME", "only VFs of this fabric [attach: default]"},
+	[VHCA_OPT_PF] = {"pf", "BDF", "only VFs of this adapter"},
+	[VHCA_OPT_NUMA] = {"numa", "NODE", "only VFs of adapters on this NUMA node"},
+	[VHCA_OPT_STATE] = {"state", "STATE", "only those in this state"},
 	[VHCA_OPT_SINCE] = {"since", "CURSOR",
 			    "start behind this event, or with the oldest that is kept, or now"},
 	[VHCA_OPT_CANCEL] = {"cancel", NULL, "stop the migration of DOMAIN that is under way"},
@@ -36,6 +37,10 @@ static const struct vhca_ctl_option options[] = {
 	[VHCA_OPT_PARK] = {"park", NULL, "take the VFs out; the guests stay"},
 	[VHCA_OPT_CHECK] = {"check", NULL, "say by the exit status what was found"},
 	[VHCA_OPT_OUTPUT] = {"output", "FILE", "write it there, as a whole or not at all"},
+	[VHCA_OPT_DOMAIN] = {"domain", "DOMAIN", "only those of this domain, a UUID or a name"},
+	[VHCA_OPT_PEER] = {"peer", "PEER", "only those to or from this peer"},
+	[VHCA_OPT_FINAL] = {"final", "true|false", "only those that are over, or under way"},
+	[VHCA_OPT_LIMIT] = {"limit", "N", "so many at most, the first ones, 1 to 1000"},
 };
 _Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_AGENT_OPTS, "one row an option");
 _Static_assert(VHCA_AGENT_OPTS <= VHCA_CTL_OPTS_MAX, "a bit an option");

@@ -12,6 +12,7 @@
 #include "ctl/cli/view.h"
 
 #define REPLY_MAX (64u * 1024 * 1024) /* thousands of VFs, each with a full P_Key table */
+#define READS_MAX 5		      /* of a list that changes while it is read */
 
 void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text)
 {
@@ -148,27 +149,63 @@ struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i)
 	return copy ? copy : json_object_new_object();
 }
 
+/* "/v1/vfs?state=free&numa=0": with the options that the list takes, and were given. */
+static int make_path(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
+		     struct vhca_strbuf *sb, struct vhca_error *err)
+{
+	const struct vhca_ctl_option *options = ctl->program->options;
+	const char *sep = strchr(list->path, '?') ? "&" : "?";
+
+	vhca_strbuf_add(sb, "%s", list->path);
+	for (size_t i = 0; i < ctl->program->n_options; i++) {
+		if (!ctl->opts[i] || !(list->query & VHCA_OPT_BIT(i)))
+			continue;
+		vhca_strbuf_add(sb, "%s%s=", sep, options[i].name);
+		vhca_ctl_encode(sb, ctl->opts[i]);
+		sep = "&";
+	}
+	return sb->truncated ? vhca_error_set(err, VHCA_ERR_INVALID, "usage", ENAMETOOLONG,
+					      "what the list is to show")
+			     : 0;
+}
+
+/* One answer with the list, as the path says. A cursor that has gone is nothing to show. */
+static int get_page(const struct vhca_ctl *ctl, const char *path, const char *key,
+		    struct json_object **ret, struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_http_result_done) struct vhca_http_result res = {0};
+	int r = call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &res, err);
+
+	if (r < 0 && vhca_error_is(err, VHCA_CODE_CURSOR_GONE))
+		return r;
+	r = take_answer(ctl, r, &res, ret);
+	if (r < 0 || vhca_view_array(*ret, key))
+		return r;
+	return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
+			      "%s's answer to %s has no list '%s'", ctl->server.name, path, key);
+}
+
 /* Appends the rows of the page behind this one, whose `next` is its own then. */
-static int add_page(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
+static int add_page(const struct vhca_ctl *ctl, const char *list, const char *key,
 		    struct json_object *doc, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *page = NULL;
 	const char *after = vhca_view_text(doc, "next");
-	struct json_object *more, *rows = vhca_view_array(doc, list->key);
+	struct json_object *more, *rows = vhca_view_array(doc, key);
 	char path[VHCA_CTL_PATH_MAX];
 	struct vhca_strbuf sb;
 	int r;
 
 	vhca_strbuf_init(&sb, path, sizeof(path));
-	vhca_strbuf_add(&sb, "%s%safter=", list->path, strchr(list->path, '?') ? "&" : "?");
+	vhca_strbuf_add(&sb, "%s%safter=", list, strchr(list, '?') ? "&" : "?");
 	vhca_ctl_encode(&sb, after);
-	r = vhca_ctl_call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &page, err);
+	r = get_page(ctl, path, key, &page, err);
 	if (r < 0)
 		return r;
-	more = vhca_view_array(page, list->key);
-	if (!more || strcmp(vhca_view_text(page, "next"), after) == 0)
+	if (strcmp(vhca_view_text(page, "next"), after) == 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
 				      "%s's answer to %s leads nowhere", ctl->server.name, path);
+	more = vhca_view_array(page, key);
 	for (size_t i = 0; i < vhca_view_count(more); i++)
 		(void)json_object_array_add(rows,
 					    json_object_get(json_object_array_get_idx(more, i)));
@@ -176,19 +213,19 @@ static int add_page(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list
 	return 0;
 }
 
-static int get_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
-		    struct json_object **ret, struct vhca_error *err)
+/* All pages; from the first again where the last row of one has left the list meanwhile. */
+static int get_pages(const struct vhca_ctl *ctl, const char *path, const char *key,
+		     struct json_object **ret, struct vhca_error *err)
 {
-	int r = vhca_ctl_call(ctl, "GET", list->path, NULL, VHCA_CTL_READ_MS, ret, err);
+	int r, reads = 0;
 
-	if (r < 0)
-		return r;
-	if (!vhca_view_array(*ret, list->key))
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
-				      "%s's answer to %s has no list '%s'", ctl->server.name,
-				      list->path, list->key);
-	while (r == 0 && *vhca_view_text(*ret, "next"))
-		r = add_page(ctl, list, *ret, err);
+	do {
+		(void)json_object_put(*ret);
+		*ret = NULL;
+		r = get_page(ctl, path, key, ret, err);
+		while (r == 0 && *vhca_view_text(*ret, "next"))
+			r = add_page(ctl, path, key, *ret, err);
+	} while (r < 0 && vhca_error_is(err, VHCA_CODE_CURSOR_GONE) && ++reads < READS_MAX);
 	return r;
 }
 
@@ -197,8 +234,16 @@ int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL, *rows = NULL;
 	struct json_object *array;
-	int r = get_list(ctl, list, &doc, err);
+	char path[VHCA_CTL_PATH_MAX];
+	struct vhca_strbuf sb;
+	int r;
 
+	vhca_strbuf_init(&sb, path, sizeof(path));
+	r = make_path(ctl, list, &sb, err);
+	if (r == 0 && list->limit && ctl->opts[list->limit])
+		r = get_page(ctl, path, list->key, &doc, err);
+	else if (r == 0)
+		r = get_pages(ctl, path, list->key, &doc, err);
 	if (r < 0)
 		return r;
 	if (ctl->opts[VHCA_OPT_JSON]) {
@@ -208,7 +253,7 @@ int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 	array = vhca_view_array(doc, list->key);
 	rows = list->flatten ? list->flatten(array) : json_object_get(array);
 	if (vhca_view_count(rows) == 0)
-		(void)puts(list->empty);
+		(void)puts(list->none && strcmp(path, list->path) != 0 ? list->none : list->empty);
 	else
 		vhca_table_print(stdout, list->columns, list->n_columns, rows);
 	return 0;

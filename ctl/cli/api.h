@@ -48,8 +48,11 @@ void vhca_ctl_print_json(struct json_object *doc);
 struct vhca_ctl_list {
 	const char *path, *key; /* of the array in the answer */
 	const char *empty;	/* said instead of a table without rows */
+	const char *none;	/* the same where a filter was given; NULL: there is none */
 	const struct vhca_column *columns;
 	unsigned int n_columns;
+	uint64_t query;	    /* VHCA_OPT_BIT() of the options that are parameters of that name */
+	unsigned int limit; /* that of them with which one page is all; 0: none */
 	/*
 	 * Makes the rows of the table from the array; NULL: each element is a row. Caller puts the
 	 * result.

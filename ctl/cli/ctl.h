@@ -11,7 +11,7 @@
 #include "common/base/error.h"
 
 #define VHCA_CTL_ARGS_MAX 2
-#define VHCA_CTL_OPTS_MAX 32
+#define VHCA_CTL_OPTS_MAX 64
 
 struct vhca_http_auth;
 
@@ -24,7 +24,7 @@ enum vhca_ctl_opt {
 	VHCA_OPT_VERSION,
 	VHCA_CTL_OPTS_SHARED /* the program's own begin here */
 };
-#define VHCA_OPT_BIT(opt) (1u << (opt))
+#define VHCA_OPT_BIT(opt) (UINT64_C(1) << (opt))
 
 struct vhca_ctl_option {
 	const char *name;
@@ -61,8 +61,8 @@ struct vhca_ctl_command {
 	const char *args[VHCA_CTL_ARGS_MAX]; /* names of the arguments */
 	bool may_have_args;		     /* none of them is required */
 	const char *rest;	     /* name of any number of arguments behind them; NULL: none */
-	uint32_t required, optional; /* VHCA_OPT_BIT() of its own options */
-	uint32_t first_arg_only;     /* those of them with which only the first argument is taken */
+	uint64_t required, optional; /* VHCA_OPT_BIT() of its own options */
+	uint64_t first_arg_only;     /* those of them with which only the first argument is taken */
 	const char *summary;	     /* a line of the command list */
 	const char *help;	     /* paragraphs behind it, "" if there is no more to say */
 	/* The exit status, or a negative errno with err set. */

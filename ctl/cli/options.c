@@ -191,7 +191,7 @@ static int check_options(const struct vhca_ctl *ctl, const struct vhca_ctl_comma
 	const struct vhca_ctl_option *options = ctl->program->options;
 
 	for (size_t i = ctl->program->n_common; i < ctl->program->n_options; i++) {
-		uint32_t bit = VHCA_OPT_BIT(i);
+		uint64_t bit = VHCA_OPT_BIT(i);
 
 		if (ctl->opts[i] && !((cmd->required | cmd->optional) & bit)) {
 			(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0, "%s takes no --%s",

@@ -34,7 +34,7 @@ class Tables(CtlCase):
 
     def test_vfs_state(self):
         server = self.agent({"GET /v1/vfs": {"vfs": []}})
-        self.assertEqual(self.rows("vfs", "--state", "fr&e"), [["no VF in this state"]])
+        self.assertEqual(self.rows("vfs", "--state", "fr&e"), [["no such VF"]])
         self.assertEqual(server.seen, [("GET", "/v1/vfs?state=fr%26e", None)])
 
     def test_a_full_table_is_shown_whole(self):
@@ -266,6 +266,73 @@ class Status(CtlCase):
         self.assertEqual(json.loads(self.ctl("status", "--json").stdout), NOT_READY)
         os.unlink(self.socket)
         self.assertEqual(self.ctl("status").returncode, 7)
+
+
+class Parts(CtlCase):
+    """Filters and pages of lists: an option is the parameter of its name."""
+
+    OF_VFS = {"domain": "my vm", "pf": "0000:01:00.0", "fabric": "f2", "numa": "0", "partition": "storage", "limit": "7"}
+    TAKEN = {"vfs": {"state": "free", **OF_VFS}, "claims": OF_VFS, "domains": {"limit": "7"}, "partitions": {"limit": "7"},
+             "migrations": {"state": "copying", "domain": "vm1", "peer": "hvb", "final": "false", "limit": "7"}}
+
+    def test_options_are_parameters(self):
+        server = self.agent({f"GET /v1/{name}": {name: [], "next": None} for name in self.TAKEN})
+        document = openapi.Document()
+        for name, query in self.TAKEN.items():
+            for part in (*({key: value} for key, value in query.items()), query):
+                p = self.ctl(name, *(word for key, value in part.items() for word in (f"--{key}", value)))
+                self.assertEqual((p.returncode, p.stderr), (0, ""))
+                path, _, asked = server.seen[-1][1].partition("?")
+                self.assertEqual((path, dict(urllib.parse.parse_qsl(asked))), (f"/v1/{name}", part))
+                self.assertEqual(document.check_request("GET", server.seen[-1][1], None), [])
+            if name in ("vfs", "claims", "migrations"):
+                self.assertEqual(p.stdout, f"no such {'VF' if name == 'vfs' else name[:-1]}\n")
+
+    def test_no_parameter_is_left_out(self):
+        document = openapi.Document()
+        for path, _, method, op in document.operations():
+            parameters = [document.resolve(p) for p in op.get("parameters", [])]
+            if method == "get" and path[4:] in self.TAKEN:
+                self.assertEqual({p["name"] for p in parameters if p["in"] == "query"}, {*self.TAKEN[path[4:]], "after"}, path)
+
+    def pages(self, rows, size, gone=()):
+        """An agent whose list has pages; one of those that begin behind a row in gone is refused once."""
+        left = list(gone)
+
+        def answer(handler):
+            query = dict(urllib.parse.parse_qsl(handler.path.partition("?")[2]))
+            if query.get("after") in left:
+                left.remove(query["after"])
+                return problem(410, "not-found", "cursor_gone", "gone")
+            first = [row["bdf"] for row in rows].index(query["after"]) + 1 if "after" in query else 0
+            page = rows[first:first + int(query.get("limit", size))]
+            return 200, {"vfs": page, "next": page[-1]["bdf"] if page[-1] is not rows[-1] else None}
+
+        return self.agent({"GET /v1/vfs": answer})
+
+    ROWS = [{**VFS["vfs"][0], "bdf": f"0000:01:00.{i}"} for i in range(8)]
+
+    def test_all_pages_are_shown(self):
+        server = self.pages(self.ROWS, 3)
+        self.assertEqual(json.loads(self.ctl("vfs", "--json", "--fabric", "f 2").stdout), {"vfs": self.ROWS, "next": None})
+        self.assertEqual([path for _, path, _ in server.seen], ["/v1/vfs?fabric=f%202", "/v1/vfs?fabric=f%202&after=0000%3A01%3A00.2",
+                                                                "/v1/vfs?fabric=f%202&after=0000%3A01%3A00.5"])
+
+    def test_limit_is_one_page(self):
+        server = self.pages(self.ROWS, 8)
+        self.assertEqual(json.loads(self.ctl("vfs", "--json", "--limit", "2").stdout), {"vfs": self.ROWS[:2], "next": "0000:01:00.1"})
+        self.assertEqual(len(server.seen), 1)
+
+    def test_a_list_that_changes_is_read_anew(self):
+        server = self.pages(self.ROWS, 3, ["0000:01:00.5"])
+        self.assertEqual(json.loads(self.ctl("vfs", "--json").stdout), {"vfs": self.ROWS, "next": None})
+        self.assertEqual(len(server.seen), 6)
+
+    def test_a_list_that_never_holds_still(self):
+        server = self.pages(self.ROWS, 3, ["0000:01:00.2"] * 99)
+        p = self.ctl("vfs")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (3, "", "vhcactl: gone\n"))
+        self.assertLess(len(server.seen), 20)
 
 
 class Json(CtlCase):

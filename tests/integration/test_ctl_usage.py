@@ -95,11 +95,26 @@ class Usage(CtlCase):
         self.assertEqual(self.complete("d"), ["domains", "detach", "drain"])
         self.assertEqual(self.complete("--json", "vfs", "--st"), ["--state"])
         self.assertEqual(self.complete("vfs", "--state", "q"), ["quarantined"])
+        self.assertEqual(self.complete("migrations", "--limit", "3", "--state", "c"), ["claiming", "copying"])
+        self.assertEqual(self.complete("migrations", "--final", "f"), ["false"])
+        self.assertEqual(self.complete("claims", "--domain", "my"), ["my\\ vm"])
+        self.assertEqual(self.complete("claims", "--partition", ""), [])
+        self.assertEqual(self.complete("claims", "--p"), ["--pf", "--partition"])
         self.assertEqual(self.complete("attach", "vm1", "ib0", "--g"), ["--guid"])
         self.assertEqual(self.complete("migrate", "vm1", "--ca"), ["--cancel"])
         self.assertEqual(self.complete("mig"), ["migrate", "migrations"])
         self.assertEqual(self.complete("explain", "--ch"), ["--check"])
         self.assertEqual(self.complete("drain", "--p"), ["--park"])
+
+    def test_completion_knows_what_each_list_takes(self):
+        with open(os.path.join(SOURCE, "ctl/vhcactl.bash"), encoding="ascii") as f:
+            valued = re.search(r"valued='(.*)'", f.read()).group(1).split()
+        common = self.complete("node", "--")
+        for name in COMMANDS:
+            text = self.ctl("help", name).stdout
+            own = re.findall(r"^  (--[a-z-]+)", text, re.M)
+            self.assertEqual(sorted(self.complete(name, "--")), sorted(own + common), name)
+            self.assertLessEqual(set(re.findall(r"^  (--[a-z-]+) [A-Zt]", text, re.M)), set(valued), name)
 
     def test_completion_of_names_with_blanks(self):
         self.assertEqual(self.complete("adopt", "o"), ["other"])

@@ -47,8 +47,11 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		.path = "/v1/claims",
 		.key = "claims",
 		.empty = "no claims",
+		.none = "no such claim",
 		.columns = columns,
 		.n_columns = VHCA_ARRAY_SIZE(columns),
+		.query = VHCA_OPTS_OF_VFS,
+		.limit = VHCA_OPT_LIMIT,
 	};
 
 	return vhca_ctl_list(ctl, &list, err);
@@ -56,6 +59,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_claims = {
 	.name = "claims",
+	.optional = VHCA_OPTS_OF_VFS,
 	.summary = "list which VF is promised to whom",
 	.help = "\nWAY is how the claim came about: the domain's metadata, a claim made before the "
 		"start, or attach.\n",

@@ -94,6 +94,8 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		.empty = "no running domain has or wants InfiniBand",
 		.columns = columns,
 		.n_columns = VHCA_ARRAY_SIZE(columns),
+		.query = VHCA_OPT_BIT(VHCA_OPT_LIMIT),
+		.limit = VHCA_OPT_LIMIT,
 		.flatten = flatten,
 	};
 
@@ -102,6 +104,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_domains = {
 	.name = "domains",
+	.optional = VHCA_OPT_BIT(VHCA_OPT_LIMIT),
 	.summary = "list the running domains that have or want InfiniBand",
 	.help = "\nA line for each VF. STATE is that of the VF, or 'requested' while the domain "
 		"has none; REASON says why.\n"

@@ -68,14 +68,22 @@ static const struct vhca_column columns[] = {
 	{"REASON", "reason", NULL},
 };
 
+#define QUERY                                                           \
+	(VHCA_OPT_BIT(VHCA_OPT_STATE) | VHCA_OPT_BIT(VHCA_OPT_DOMAIN) | \
+	 VHCA_OPT_BIT(VHCA_OPT_PEER) | VHCA_OPT_BIT(VHCA_OPT_FINAL) |   \
+	 VHCA_OPT_BIT(VHCA_OPT_LIMIT))
+
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	static const struct vhca_ctl_list list = {
 		.path = "/v1/migrations",
 		.key = "migrations",
 		.empty = "no migrations",
+		.none = "no such migration",
 		.columns = columns,
 		.n_columns = VHCA_ARRAY_SIZE(columns),
+		.query = QUERY,
+		.limit = VHCA_OPT_LIMIT,
 	};
 
 	return vhca_ctl_list(ctl, &list, err);
@@ -83,6 +91,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_migrations = {
 	.name = "migrations",
+	.optional = QUERY,
 	.summary = "list the migrations from and to this host, and the last that ended",
 	.help = "\nROLE is this host's: source or destination. AGE counts from the begin. A state "
 		"with (degraded) is retried\n"

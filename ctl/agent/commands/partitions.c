@@ -71,6 +71,8 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		.empty = "no partition has a name, a guest or a place in a port's table here",
 		.columns = columns,
 		.n_columns = VHCA_ARRAY_SIZE(columns),
+		.query = VHCA_OPT_BIT(VHCA_OPT_LIMIT),
+		.limit = VHCA_OPT_LIMIT,
 		.flatten = flatten,
 	};
 
@@ -79,6 +81,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_partitions = {
 	.name = "partitions",
+	.optional = VHCA_OPT_BIT(VHCA_OPT_LIMIT),
 	.summary = "list the partitions and their places in the ports' tables",
 	.help = "\nA line for each port that carries VFs. VFS counts those that are promised the "
 		"partition, on any\n"

@@ -35,32 +35,27 @@ static const struct vhca_column columns[] = {
 	{"P_KEYS", NULL, format_pkeys}, {"REASON", "reason", NULL},
 };
 
+#define QUERY (VHCA_OPT_BIT(VHCA_OPT_STATE) | VHCA_OPTS_OF_VFS)
+
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
-	struct vhca_ctl_list list = {
+	static const struct vhca_ctl_list list = {
+		.path = "/v1/vfs",
 		.key = "vfs",
 		.empty = "no VFs; see vhcactl hcas for the adapters",
+		.none = "no such VF",
 		.columns = columns,
 		.n_columns = VHCA_ARRAY_SIZE(columns),
+		.query = QUERY,
+		.limit = VHCA_OPT_LIMIT,
 	};
-	const char *state = ctl->opts[VHCA_OPT_STATE];
-	char path[VHCA_CTL_PATH_MAX];
-	struct vhca_strbuf sb;
 
-	vhca_strbuf_init(&sb, path, sizeof(path));
-	vhca_strbuf_add(&sb, "/v1/vfs");
-	if (state) {
-		vhca_strbuf_add(&sb, "?state=");
-		vhca_ctl_encode(&sb, state);
-		list.empty = "no VF in this state";
-	}
-	list.path = path;
 	return vhca_ctl_list(ctl, &list, err);
 }
 
 const struct vhca_ctl_command vhca_cmd_vfs = {
 	.name = "vfs",
-	.optional = VHCA_OPT_BIT(VHCA_OPT_STATE),
+	.optional = QUERY,
 	.summary = "list the VFs, their owners and addresses",
 	.help = "\nSTATE is one of unmanaged preparing free claimed programmed attached detaching "
 		"scrubbing\n"
