@@ -183,11 +183,12 @@ bool api_filter_takes(const struct api_filter *f, const char *fabric, const stru
 	       (f->numa < 0 || f->numa == vf->hca->facts.numa_node);
 }
 
-int api_read_page(const struct vhca_http_request *req, struct api_page *ret, struct vhca_error *err)
+int api_read_page(const struct vhca_http_request *req, uint32_t usual, struct api_page *ret,
+		  struct vhca_error *err)
 {
 	const char *limit = vhca_http_query(req, "limit");
 
-	*ret = (struct api_page){.limit = UINT32_MAX, .after = vhca_http_query(req, "after")};
+	*ret = (struct api_page){.limit = usual, .after = vhca_http_query(req, "after")};
 	if (limit && (vhca_parse_u32(limit, 10, API_PAGE_MAX, &ret->limit) < 0 || ret->limit == 0))
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: limit must be 1..%d", API_PAGE_MAX);

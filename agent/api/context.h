@@ -59,7 +59,7 @@ int api_check_repeat(const struct vhca_http_request *req, bool exists, struct vh
 /* 200 with {key: list}; list is consumed. */
 void api_reply_list(struct vhca_http_request *req, const char *key, struct json_object *list);
 
-/* A part of a list, as a query wants it by "limit" and "after"; all of it without these. */
+/* A part of a list, as a query wants it by "limit" (without it, the usual one) and "after". */
 #define API_PAGE_MAX 1000
 struct api_page {
 	uint32_t limit;
@@ -68,7 +68,7 @@ struct api_page {
 	bool is_cut; /* something that is wanted is behind it */
 	char last[VHCA_UUID_STRLEN];
 };
-int api_read_page(const struct vhca_http_request *req, struct api_page *ret,
+int api_read_page(const struct vhca_http_request *req, uint32_t usual, struct api_page *ret,
 		  struct vhca_error *err);
 /*
  * Of each entry in turn, by the key that an "after" names it by, whether it is wanted (by a filter)

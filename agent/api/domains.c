@@ -16,7 +16,7 @@ void api_get_domains(void *ctx, struct vhca_http_request *req)
 	struct api_page page;
 	struct vhca_error err;
 
-	if (api_read_page(req, &page, &err) < 0) {
+	if (api_read_page(req, UINT32_MAX, &page, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}

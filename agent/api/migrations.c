@@ -10,6 +10,9 @@
 #include "common/base/file.h"
 #include "common/http/json.h"
 
+/* So many without a limit: there may be 2,000, each with all that is known of it. */
+#define PAGE 100
+
 /* Times of the steps that were taken; the one under way counts up. */
 static struct json_object *view_steps(const struct vhca_mig *m)
 {
@@ -160,7 +163,7 @@ void api_get_migrations(void *ctx, struct vhca_http_request *req)
 	struct api_page page;
 	struct vhca_error err;
 
-	if (read_filter(req, &filter, &err) < 0 || api_read_page(req, &page, &err) < 0) {
+	if (read_filter(req, &filter, &err) < 0 || api_read_page(req, PAGE, &page, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}

@@ -129,7 +129,7 @@ void api_get_partitions(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err;
 	bool known[BASES];
 
-	if (api_read_page(req, &page, &err) < 0) {
+	if (api_read_page(req, UINT32_MAX, &page, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}

@@ -47,7 +47,7 @@ void api_get_vfs(void *ctx, struct vhca_http_request *req)
 	struct vhca_vf *vf;
 
 	if (parse_state(req, &state, &err) < 0 || api_read_filter(ctx, req, &filter, &err) < 0 ||
-	    api_read_page(req, &page, &err) < 0) {
+	    api_read_page(req, UINT32_MAX, &page, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}

@@ -245,28 +245,24 @@ int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const cha
 
 /* ---- cancel ---- */
 
-/* The running migration of a domain, borrowed from the list. */
+/* The running migration of a domain, borrowed from the list of those. */
 static int find_running(const char *domain, struct json_object *list, struct json_object **ret,
 			struct vhca_error *err)
 {
-	for (size_t i = 0; i < vhca_view_count(list); i++) {
-		struct json_object *migration = json_object_array_get_idx(list, i);
-		const char *peer = vhca_view_text(migration, "peer");
+	struct json_object *migration =
+		vhca_view_count(list) ? json_object_array_get_idx(list, 0) : NULL;
+	const char *peer = vhca_view_text(migration, "peer");
 
-		if ((strcmp(vhca_view_text(migration, "domain_name"), domain) != 0 &&
-		     strcasecmp(vhca_view_text(migration, "domain"), domain) != 0) ||
-		    vhca_migration_is_over(migration))
-			continue;
-		*ret = migration;
-		if (strcmp(vhca_view_text(migration, "role"), "source") == 0)
-			return 0;
-		(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "not_source", 0,
-				     "%s: comes from %s, which alone can cancel it", domain, peer);
-		vhca_error_hint(err, "vhcactl migrate --cancel %s on %s", domain, peer);
-		return -EIO;
-	}
-	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_migration", 0,
-			      "%s: is not being migrated", domain);
+	*ret = migration;
+	if (!migration)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_migration", 0,
+				      "%s: is not being migrated", domain);
+	if (strcmp(vhca_view_text(migration, "role"), "source") == 0)
+		return 0;
+	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "not_source", 0,
+			     "%s: comes from %s, which alone can cancel it", domain, peer);
+	vhca_error_hint(err, "vhcactl migrate --cancel %s on %s", domain, peer);
+	return -EIO;
 }
 
 int vhca_migration_cancel(const struct vhca_ctl *ctl, struct json_object **ret,
@@ -276,8 +272,13 @@ int vhca_migration_cancel(const struct vhca_ctl *ctl, struct json_object **ret,
 	struct json_object *running = NULL;
 	char path[VHCA_CTL_PATH_MAX];
 	struct vhca_strbuf sb;
-	int r = vhca_ctl_call(ctl, "GET", "/v1/migrations", NULL, VHCA_CTL_READ_MS, &doc, err);
+	int r;
 
+	vhca_strbuf_init(&sb, path, sizeof(path));
+	vhca_strbuf_add(&sb, "/v1/migrations?final=false&domain=");
+	vhca_ctl_encode(&sb, ctl->args[0]);
+	r = sb.truncated ? vhca_error_set(err, VHCA_ERR_INVALID, "usage", ENAMETOOLONG, "domain")
+			 : vhca_ctl_call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &doc, err);
 	if (r < 0)
 		return r;
 	r = find_running(ctl->args[0], vhca_view_array(doc, "migrations"), &running, err);

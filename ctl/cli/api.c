@@ -213,18 +213,19 @@ static int add_page(const struct vhca_ctl *ctl, const char *list, const char *ke
 	return 0;
 }
 
-/* All pages; from the first again where the last row of one has left the list meanwhile. */
-static int get_pages(const struct vhca_ctl *ctl, const char *path, const char *key,
-		     struct json_object **ret, struct vhca_error *err)
+int vhca_ctl_get_pages(const struct vhca_ctl *ctl, const char *path, const char *key,
+		       struct json_object **ret, struct vhca_error *err)
 {
 	int r, reads = 0;
 
 	do {
-		(void)json_object_put(*ret);
-		*ret = NULL;
-		r = get_page(ctl, path, key, ret, err);
-		while (r == 0 && *vhca_view_text(*ret, "next"))
-			r = add_page(ctl, path, key, *ret, err);
+		VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
+
+		r = get_page(ctl, path, key, &doc, err);
+		while (r == 0 && *vhca_view_text(doc, "next"))
+			r = add_page(ctl, path, key, doc, err);
+		if (r == 0)
+			*ret = vhca_steal_ptr(&doc);
 	} while (r < 0 && vhca_error_is(err, VHCA_CODE_CURSOR_GONE) && ++reads < READS_MAX);
 	return r;
 }
@@ -243,7 +244,7 @@ int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 	if (r == 0 && list->limit && ctl->opts[list->limit])
 		r = get_page(ctl, path, list->key, &doc, err);
 	else if (r == 0)
-		r = get_pages(ctl, path, list->key, &doc, err);
+		r = vhca_ctl_get_pages(ctl, path, list->key, &doc, err);
 	if (r < 0)
 		return r;
 	if (ctl->opts[VHCA_OPT_JSON]) {

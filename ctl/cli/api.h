@@ -65,6 +65,12 @@ struct vhca_ctl_list {
  */
 struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i);
 /*
+ * As vhca_ctl_call() by GET of a list, all pages as one answer; from the first page again where the
+ * last row of one has left the list meanwhile.
+ */
+int vhca_ctl_get_pages(const struct vhca_ctl *ctl, const char *path, const char *key,
+		       struct json_object **ret, struct vhca_error *err);
+/*
  * Gets it, page by page where the answer has a `next`, and prints the table; with --json all rows
  * as one answer.
  */

@@ -3,7 +3,10 @@
 """Lists of a whole agent on a simulated adapter of four VFs: filters, and parts of them."""
 
 import contextlib
+import json
+import os
 import sqlite3
+import subprocess
 import time
 import urllib.parse
 import uuid
@@ -147,6 +150,33 @@ class Migrations(ListCase):
     def test_pages_are_the_list(self):
         self.assertEqual(self.pages("/v1/migrations", limit=2), [self.ids[0:2], self.ids[2:4], self.ids[4:5]])
         self.assertEqual(self.pages("/v1/migrations", limit=1, domain="vm1"), [[self.ids[0]], [self.ids[2]]])
+
+
+class History(ListCase):
+    """As long a history as is kept of several hosts; without a limit it was 5 MB in one answer."""
+
+    KEPT = [*(("source", "hvb") for _ in range(100)), *(("destination", "hvx") for _ in range(60))]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.host.end()
+        cls.ids = [str(uuid.uuid4()) for _ in cls.KEPT]
+        with contextlib.closing(sqlite3.connect(f"{cls.where}/state/state.db")) as db, db:
+            for n, (role, peer) in enumerate(cls.KEPT):
+                db.execute("INSERT INTO migrations VALUES (?, ?, ?, 'vm', ?, 'done', 0, 0, ?, ?, '', '', '', '[]', 'managed', 0, 0, '{}')",
+                           (cls.ids[n], role, str(uuid.uuid4()), peer, n + 1, n + 1))
+        cls.host.start()
+
+    def test_an_answer_is_bounded_and_says_how_it_goes_on(self):
+        self.assertEqual(self.pages("/v1/migrations"), [self.ids[:100], self.ids[100:]])
+        self.assertEqual(self.pages("/v1/migrations", peer="hvx"), [self.ids[100:]])
+        self.assertEqual(self.pages("/v1/migrations", limit=1000), [self.ids])
+
+    def test_vhcactl_shows_all(self):
+        p = subprocess.run([os.environ["VHCACTL"], "--socket", f"{self.where}/run/vhcad.sock", "--json", "migrations"], capture_output=True, text=True, timeout=60, check=True)
+        doc = json.loads(p.stdout)
+        self.assertEqual(([m["id"] for m in doc["migrations"]], doc["next"]), (self.ids, None))
 
 
 tap.main(__name__)

@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import threading
 import time
+import urllib.parse
 
 import tap
 from ctl_case import CTL, CtlCase, problem
@@ -277,9 +278,15 @@ class Migrations(CtlCase):
         self.assertEqual(self.ctl("migrate", "vm1", "--cancel").returncode, 7)
 
     def cancel(self, last, *args, running=None):
-        running = running or self.at("copying")
-        server = self.follow(last, more={"GET /v1/migrations": {"migrations": [FAILED, INCOMING, running]},
-                                         f"POST {self.PATH}/abort": (202, running)})
+        known = [FAILED, INCOMING, running or self.at("copying")]
+
+        def under_way(handler):
+            query = dict(urllib.parse.parse_qsl(handler.path.partition("?")[2]))
+            self.assertEqual(query.pop("final"), "false")
+            domain = query.pop("domain")
+            return 200, {"migrations": [m for m in known if domain.lower() in (m["domain"], m["domain_name"]) and m["state"] not in ("done", "failed")]}
+        server = self.follow(last, more={"GET /v1/migrations": under_way,
+                                         f"POST {self.PATH}/abort": (202, known[-1])})
         p = self.ctl("migrate", "--cancel", *args)
         os.unlink(self.socket)
         return p, server
@@ -289,7 +296,7 @@ class Migrations(CtlCase):
             p, server = self.cancel({**FAILED, "reason": "cancelled"}, name)
             self.assertEqual((p.returncode, p.stderr), (0, ""))
             self.assertEqual([s[:2] for s in server.seen], [
-                ("GET", "/v1/migrations"), ("POST", f"{self.PATH}/abort"), ("GET", self.PATH)])
+                ("GET", f"/v1/migrations?final=false&domain={name}"), ("POST", f"{self.PATH}/abort"), ("GET", self.PATH)])
             lines = p.stdout.splitlines()
             self.assertEqual(lines[0], f"{name}: migration {MIGRATION} to hvb is being cancelled")
             self.assertEqual(lines[-1], f"{name}: cancelled, all is back here as it was")

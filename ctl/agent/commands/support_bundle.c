@@ -9,13 +9,14 @@
 #include "ctl/cli/api.h"
 #include "ctl/cli/view.h"
 
-#define NODE	"/v1/node"
-#define DOMAINS "/v1/domains"
+#define NODE	   "/v1/node"
+#define DOMAINS	   "/v1/domains"
+#define MIGRATIONS "/v1/migrations"
 
 /* NODE comes before them: who does not answer that has nothing to say. */
 static const char *const paths[] = {
-	"/readyz",	  "/v1/config", "/v1/hcas",   "/v1/vfs",    DOMAINS,	      "/v1/claims",
-	"/v1/partitions", "/v1/drain",	"/v1/outbox", "/v1/events", "/v1/migrations",
+	"/readyz",	  "/v1/config", "/v1/hcas",   "/v1/vfs",    DOMAINS,	"/v1/claims",
+	"/v1/partitions", "/v1/drain",	"/v1/outbox", "/v1/events", MIGRATIONS,
 };
 
 /* An answer, or why there is none. */
@@ -23,7 +24,10 @@ static int add(const struct vhca_ctl *ctl, struct json_object *answers, const ch
 	       struct vhca_error *err)
 {
 	struct json_object *answer = NULL;
-	int r = vhca_ctl_get_state(ctl, path, &answer, err);
+	/* The one list that comes in pages unasked. */
+	int r = strcmp(path, MIGRATIONS) == 0
+			? vhca_ctl_get_pages(ctl, path, "migrations", &answer, err)
+			: vhca_ctl_get_state(ctl, path, &answer, err);
 
 	if (r < 0) {
 		answer = json_object_new_object();

@@ -5,9 +5,8 @@ from kit.base import RigError
 from kit.guest import hostdevs_of
 from kit.host import FACTS, VFS, Facts, parse_facts
 from kit.hypervisors import SM_HOST, bindings
-from kit.migration import FINAL
 
-AGENT = ("vfs", "claims", "outbox", "migrations")
+AGENT = ("vfs", "claims", "outbox", "migrations?final=false")
 DEVICES = "/sys/bus/pci/devices/"
 
 
@@ -34,7 +33,7 @@ class Look:
     def _ask_agent(host):
         """{list: its members}, or {} if it does not answer to all."""
         try:
-            return {what: host.get(what).get(what, []) for what in AGENT}
+            return {what: host.get(what).get(what.partition("?")[0], []) for what in AGENT}
         except (RigError, ValueError):
             return {}
 
@@ -64,4 +63,4 @@ class Look:
             self.states() != ["free"] * len(VFS) and f"the agent's VFs are {self.states()}",
             self.claims and f"claims: {self.claims}",
             self.outbox and f"outbox: {self.outbox}",
-            *(f"migration: {m}" for m in self.migrations if m["state"] not in FINAL))))
+            *(f"migration: {m}" for m in self.migrations))))

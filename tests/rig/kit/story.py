@@ -186,7 +186,7 @@ class Story:
 
     def show_times(self, source, granted):
         """Who was without a VF for how long: the agents' own times, and ours for the grant."""
-        here, there = (h.get("migrations")["migrations"][-1]["step_ms"] for h in (source, self.host))
+        here, there = (h.get("migrations?limit=1000")["migrations"][-1]["step_ms"] for h in (source, self.host))
         without = sum(here[s] for s in ("detaching", "copying", "finishing"))
         self.show("timeline: " + ", ".join(f"{name} {ms / 1000:.1f} s" for name, ms in (
             ("VF detached", here["detaching"]), ("memory copied", here["copying"]), ("VF attached", there["attaching"]),
