@@ -3,11 +3,12 @@
  * libvhcasm.so as OpenSM sees it: create, report, delete.
  *
  * Threads: one of our own serves HTTP, moves LIDs and has all files written, by another one
- * (disk.h) that only waits for the disk. OpenSM's sweeper calls report(): that sets atomics and
- * writes to an eventfd. It waits for our thread in two places, both bounded: await_take_over(), and
- * gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held: the one is
- * counted, the other ignored, before anything could take it again. delete() is followed by
- * dlclose(): the thread is joined there, else OpenSM would crash at exit.
+ * (disk.h) that only waits for the disk and for OpenSM's P_Key manager. Where the first waits for
+ * OpenSM's lock (osm/lock.h) or for the second, it serves health. OpenSM's sweeper calls report():
+ * that sets atomics and writes to an eventfd. It waits for our thread in two places, both bounded:
+ * await_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock
+ * held: the one is counted, the other ignored, before anything could take it again. delete() is
+ * followed by dlclose(): the thread is joined there, else OpenSM would crash at exit.
  * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be
  * OpenSM's sweeper.
  */
@@ -26,6 +27,7 @@
 #include "opensm/osm/idle.h"
 #include "opensm/osm/lid_file.h"
 #include "opensm/osm/lids.h"
+#include "opensm/osm/lock.h"
 #include "opensm/osm/past_master.h"
 #include "opensm/osm/places.h"
 #include "opensm/osm/routing.h"
@@ -48,7 +50,6 @@
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <opensm/osm_event_plugin.h>
 #include <opensm/osm_log.h>
 #include <opensm/osm_opensm.h>
@@ -314,7 +315,7 @@ static void run_lids(struct plugin *p)
 		give_back_lids(p);
 }
 
-/* While a file is written: health is answered, all else waits. */
+/* While a file is written, or OpenSM has its tables locked: health is answered, all else waits. */
 static void serve_meanwhile(void *ctx, int done_fd)
 {
 	const struct plugin *p = ctx;
@@ -326,6 +327,13 @@ static void serve_meanwhile(void *ctx, int done_fd)
 			vhca_osm_api_receive(p->api);
 }
 
+static void serve(void *ctx)
+{
+	const struct plugin *p = ctx;
+
+	vhca_osm_api_receive(p->api);
+}
+
 static void *thread_main(void *arg)
 {
 	struct plugin *p = arg;
@@ -333,6 +341,7 @@ static void *thread_main(void *arg)
 			       {.fd = vhca_osm_api_fd(p->api), .events = POLLIN}};
 	uint64_t count;
 
+	vhca_osm_lock_meanwhile(serve, p);
 	if (vhca_osm_disk_open(&p->disk, serve_meanwhile, p) < 0)
 		vhca_log_error(
 			"no thread for the disk: while a file is written, nobody is answered");

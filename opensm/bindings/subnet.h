@@ -7,7 +7,7 @@
  * one. GUIDs are in host order. Each call takes OpenSM's lock for a short time and releases it:
  * never call one with that lock held (LFT_CHANGE and TRAP events). OpenSM keeps it for minutes
  * while it computes the ways through a large fabric; only is_busy(), status() and smps() do not
- * wait for it.
+ * wait for it. Who waits in the plugin's thread answers for its health meanwhile (osm/lock.h).
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,6 +5,7 @@
 #include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "opensm/osm/lock.h"
 #include "opensm/osm/vports.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_db.h>
@@ -159,7 +159,7 @@ static void free_or_leave(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
 
 void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t)
 {
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	for (size_t i = t->leaving ? t->leaving->n : 0; i > 0; i--) {
 		const struct vhca_osm_dynamic_lid row = t->leaving->rows[i - 1];
 
@@ -168,23 +168,23 @@ void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lid
 		release_lid(osm, &row);
 		vhca_osm_dynamic_lids_return(t, row.vguid);
 	}
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 void vhca_osm_dynamic_limit(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t, size_t max)
 {
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	t->max = max;
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 void vhca_osm_dynamic_forget(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t)
 {
 	size_t n = t->n;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	vhca_osm_dynamic_lids_clear(t);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	if (n)
 		vhca_log_notice("%zu dynamic LIDs of an earlier time as master are forgotten; the "
 				"agents report those that there are",
@@ -195,7 +195,7 @@ void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dyna
 {
 	bool forgets = osm->subn.coming_out_of_standby;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	for (size_t i = 0; i < t->n && !forgets; i++) {
 		const struct vhca_osm_dynamic_lid *row = &t->rows[i];
 		uint16_t lid = 0;
@@ -208,7 +208,7 @@ void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dyna
 				"it is asked for again",
 				row->lid, VHCA_GUID_STR(row->vguid));
 	}
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 /* ---- room ahead in the switches' tables ---- */

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "opensm/osm/lock.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
@@ -51,7 +51,7 @@ void vhca_osm_open_guid_tables(struct osm_opensm *osm)
 {
 	cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
 		osm_physp_t *physp = ((osm_port_t *)i)->p_physp;
 
@@ -64,5 +64,5 @@ void vhca_osm_open_guid_tables(struct osm_opensm *osm)
 				(*physp->p_guids)[0] = physp->port_guid;
 		}
 	}
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }

@@ -7,6 +7,7 @@
 #include "opensm/lids/dynamic.h"
 #include "opensm/osm/dynamic.h"
 #include "opensm/osm/lid_file.h"
+#include "opensm/osm/lock.h"
 #include "opensm/osm/vports.h"
 
 #include <errno.h>
@@ -15,7 +16,6 @@
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <opensm/osm_db.h>
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_opensm.h>
@@ -78,9 +78,9 @@ int vhca_osm_idle_look(struct vhca_osm_idle *idle, uint64_t now)
 	size_t n = 0;
 	int r;
 
-	cl_plock_acquire(&idle->osm->lock);
+	vhca_osm_lock_shared(idle->osm);
 	r = read_lines(idle, &lines, &n);
-	cl_plock_release(&idle->osm->lock);
+	vhca_osm_unlock(idle->osm);
 	if (r < 0)
 		return r;
 	return vhca_osm_idle_lids_look(&idle->lids, lines, n, &idle->claims,
@@ -96,7 +96,7 @@ static size_t each_due(struct vhca_osm_idle *idle, uint64_t grace, uint64_t now,
 {
 	size_t n = 0;
 
-	cl_plock_excl_acquire(&idle->osm->lock);
+	vhca_osm_lock_exclusive(idle->osm);
 	for (size_t i = 0; i < idle->lids.n; i++) {
 		const struct vhca_osm_idle_lid *row = &idle->lids.rows[i];
 
@@ -105,7 +105,7 @@ static size_t each_due(struct vhca_osm_idle *idle, uint64_t grace, uint64_t now,
 		fn(idle, row);
 		n++;
 	}
-	cl_plock_release(&idle->osm->lock);
+	vhca_osm_unlock(idle->osm);
 	return n;
 }
 

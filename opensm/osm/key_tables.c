@@ -6,12 +6,12 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "opensm/osm/lock.h"
 
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
 #include <complib/cl_map.h>
-#include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_opensm.h>
@@ -176,12 +176,12 @@ void vhca_osm_key_places_remember(struct osm_opensm *osm, struct vhca_osm_key_pl
 
 	if (places->of)
 		return;
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	places->of = calloc(cl_qmap_count(ports) + 1, sizeof(*places->of));
 	for (cl_map_item_t *i = cl_qmap_head(ports); places->of && i != cl_qmap_end(ports);
 	     i = cl_qmap_next(i))
 		places->of[places->n++] = place_of((const osm_port_t *)i);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 /* False of one that has gone, too. */
@@ -207,7 +207,7 @@ static void forget_all(const osm_opensm_t *osm)
 
 void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_places *places)
 {
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	if (!places->of)
 		forget_all(osm);
 	for (size_t i = 0; i < places->n; i++) {
@@ -216,7 +216,7 @@ void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_pla
 		if (has_moved(&places->of[i], port))
 			forget_elsewhere(port->p_physp);
 	}
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	vhca_osm_key_places_done(places);
 }
 

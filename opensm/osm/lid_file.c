@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "opensm/osm/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,9 +87,9 @@ static int collect(struct osm_opensm *osm, struct records *ret)
 {
 	int rc;
 
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	rc = collect_locked(osm, ret);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return rc;
 }
 

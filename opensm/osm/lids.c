@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "opensm/osm/dynamic.h"
 #include "opensm/osm/lid_file.h"
+#include "opensm/osm/lock.h"
 #include "opensm/osm/places.h"
 #include "opensm/osm/smps.h"
 #include "opensm/osm/vports.h"
@@ -17,7 +18,6 @@
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
 #include <opensm/osm_db.h>
 #include <opensm/osm_db_pack.h>
@@ -197,11 +197,11 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 	if (want->dynamic == VHCA_OSM_LID_FREED &&
 	    !vhca_osm_dynamic_lids_find(lids->dynamic, want->vguid))
 		return 1;
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	r = check_subnet(lids, want->dynamic, err);
 	if (r == 0)
 		r = vhca_osm_dynamic_resolve(osm, lids->dynamic, want, ret, err);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return r;
 }
 
@@ -236,7 +236,7 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 
 	if (want->dynamic)
 		return resolve_dynamic(ctx, want, ret, err);
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	r = find_ports(ctx, want, port, err);
 	if (r == 0) {
 		*ret = (struct vhca_osm_lid_pair){.vports = want->vguid != 0,
@@ -254,7 +254,7 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 					   "port %s has no LID now", VHCA_GUID_STR(ret->guid[i]));
 	if (r == 0 && want->vguid)
 		r = check_keys(ctx, port, err);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return r;
 }
 
@@ -423,10 +423,10 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 	size_t groups;
 	int r;
 
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	r = plan_now(lids, pair, mode, ret, err);
 	groups = r == 0 ? count_groups(lids, pair) : 0;
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	if (r < 0)
 		return r;
 	*ret_cost = (struct vhca_osm_lid_cost){.mode = ret->mode,
@@ -478,10 +478,10 @@ static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, 
 	struct dirty dirty = {0};
 	int r = 0;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = set_pair(lids, &pairs[i], undo, &dirty);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	if (r == 0 && dirty.guid2lid)
 		r = vhca_osm_lid_file_save(osm);
 	if (r == 0 && dirty.dynamic)
@@ -525,14 +525,14 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	size_t n;
 
 	if (resend)
-		cl_plock_excl_acquire(&osm->lock);
+		vhca_osm_lock_exclusive(osm);
 	else
-		cl_plock_acquire(&osm->lock);
+		vhca_osm_lock_shared(osm);
 	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend) +
 	    missing_keys(ctx, pair);
 	if (!at)
 		n += missing_ports(osm, pair);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return n;
 }
 
@@ -550,9 +550,9 @@ static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vh
 	r = lids->keys.check_shown(lids->keys.ctx, pair->guid[0], err);
 	if (r < 0)
 		return r;
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	there = vhca_osm_pkeys_are_there(osm, &lids->subnet->pkeys, pair->guid[0]);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	if (!there)
 		return refuse_pending_keys(pair->guid[0], err);
 	return lids->keys.check_keys(lids->keys.ctx, pair->guid[0], err);
@@ -568,11 +568,11 @@ static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,
 	if (!lids->drain || pair->dynamic)
 		return 0;
 	if (send)
-		cl_plock_excl_acquire(&osm->lock);
+		vhca_osm_lock_exclusive(osm);
 	else
-		cl_plock_acquire(&osm->lock);
+		vhca_osm_lock_shared(osm);
 	n = vhca_osm_smps_undrained(osm, pair, at, send);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return n;
 }
 
@@ -623,11 +623,11 @@ static int rebalance(void *ctx, struct vhca_error *err)
 	struct vhca_osm_lids *lids = ctx;
 	int r;
 
-	cl_plock_excl_acquire(&lids->osm->lock);
+	vhca_osm_lock_exclusive(lids->osm);
 	r = check_subnet(lids, VHCA_OSM_NOT_DYNAMIC, err);
 	if (r == 0)
 		vhca_osm_routing_rebalance(lids->routing);
-	cl_plock_release(&lids->osm->lock);
+	vhca_osm_unlock(lids->osm);
 	return r;
 }
 
@@ -683,14 +683,14 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	bool holds;
 	int r;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	holds = vhca_osm_kept_snapshot_holds(lids->kept, plan->tables) &&
 		vhca_osm_routing_computations(lids->routing) == plan->computations;
 	r = holds ? check_pair(lids, pair, port, err)
 		  : plan_again(lids, pair, mode, plan, &renewed, err);
 	if (r == 0)
 		carry_out(lids, pair, &plan->switches, holds ? plan : &renewed, ret);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	vhca_osm_lid_plan_done(&renewed);
 	return r;
 }

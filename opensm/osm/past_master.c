@@ -2,13 +2,13 @@
 #include "opensm/osm/past_master.h"
 
 #include "common/base/log.h"
+#include "opensm/osm/lock.h"
 
 #include <stdbool.h>
 
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_opensm.h>
@@ -60,11 +60,11 @@ void vhca_osm_past_master_heed(struct osm_opensm *osm)
 
 	if (subn->sm_state != IB_SMINFO_STATE_DISCOVERING || subn->coming_out_of_standby)
 		return;
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	another = had_other_master(osm);
 	if (another)
 		subn->coming_out_of_standby = TRUE;
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	if (another)
 		vhca_log_notice(
 			"another OpenSM was master since this one was: LIDs are taken from %s",

@@ -8,11 +8,11 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "opensm/osm/lock.h"
 
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_node.h>
 #include <opensm/osm_opensm.h>
@@ -468,45 +468,51 @@ static size_t note_lost(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *wat
 
 void vhca_osm_pkeys_sweep_begins(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
 {
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	(void)note_lost(osm, watch); /* of one that ended early, nobody knows what it has sent */
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	vhca_osm_key_places_remember(osm, &watch->places);
 }
 
 void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
 {
 	vhca_osm_key_places_compare(osm, &watch->places);
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	forget_unsure_tables(osm, watch, true);
 	look_before(osm, watch);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 void vhca_osm_pkeys_sent(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
 {
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	atomic_fetch_add(&watch->sent, note_lost(osm, watch));
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 /* ---- without a sweep ---- */
+
+static int send_keys(void *osm)
+{
+	return osm_pkey_mgr_process(osm);
+}
 
 bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
 {
 	bool done;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	forget_unsure_tables(osm, watch, false);
 	look_before(osm, watch);
 	done = has_looked(watch);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	if (!done)
 		return false;
-	done = osm_pkey_mgr_process(osm) == 0;
-	cl_plock_excl_acquire(&osm->lock);
+	/* It reads a file, and waits for the lock by itself. */
+	done = vhca_run_at_disk(send_keys, osm) == 0;
+	vhca_osm_lock_exclusive(osm);
 	atomic_fetch_add(&watch->sent, note_sent(osm, watch));
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return done;
 }
 
@@ -514,10 +520,10 @@ bool vhca_osm_pkeys_may_revert(struct osm_opensm *osm, const struct vhca_osm_pke
 {
 	bool may = false;
 
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	for (size_t i = 0; i < watch->waits.n && !may; i++)
 		may = may_revert(osm, &watch->waits.of[i]);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return may;
 }
 
@@ -525,10 +531,10 @@ size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_wa
 {
 	size_t n = 0;
 
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	for (size_t i = 0; i < watch->waits.n; i++)
 		n += missing_at(osm, watch, watch->waits.of[i].guid) > 0;
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return n;
 }
 

@@ -3,11 +3,11 @@
 
 #include "common/base/text.h"
 #include "opensm/osm/lids.h"
+#include "opensm/osm/lock.h"
 
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_opensm.h>
@@ -30,14 +30,14 @@ void vhca_osm_places_unlist(struct osm_opensm *osm)
 {
 	cl_ptr_vector_t *by_lid = &osm->subn.port_lid_tbl;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	for (size_t lid = 1; !osm->subn.opt.lmc && lid < cl_ptr_vector_get_size(by_lid); lid++) {
 		const osm_port_t *port = cl_ptr_vector_get(by_lid, lid);
 
 		if (port && cl_ntoh16(osm_port_get_base_lid(port)) != lid)
 			(void)cl_ptr_vector_set(by_lid, lid, NULL);
 	}
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 static void describe(const osm_port_t *port, struct vhca_osm_lid_place *ret)
@@ -62,7 +62,7 @@ bool vhca_osm_place_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret
 	const osm_port_t *port;
 
 	*ret = (struct vhca_osm_lid_place){0};
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	port = vhca_osm_port_by_lid(&osm->subn, lid);
 	if (row && (!port || cl_ntoh64(port->guid) == row->vguid))
 		ret->vguid = row->vguid; /* OpenSM has not given it to somebody else */
@@ -70,7 +70,7 @@ bool vhca_osm_place_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret
 		port = osm_get_port_by_guid(&osm->subn, cl_hton64(row->pf_guid));
 	if (port)
 		describe(port, ret);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 	return port != NULL;
 }
 
@@ -84,14 +84,14 @@ void vhca_osm_place_list(void *ctx, struct vhca_osm_lid_set *ret)
 	*ret = (struct vhca_osm_lid_set){0};
 	for (size_t i = 0; i < lids->dynamic->n; i++)
 		vhca_osm_lid_set_add(ret, lids->dynamic->rows[i].lid);
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
 		uint16_t lid = cl_ntoh16(((const osm_port_t *)i)->lid);
 
 		if (lid)
 			vhca_osm_lid_set_add(ret, lid);
 	}
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 static uint16_t highest_lid(const cl_qmap_t *ports)
@@ -111,7 +111,7 @@ void vhca_osm_place_info(void *ctx, struct vhca_osm_fabric_info *ret)
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
 
-	cl_plock_acquire(&osm->lock);
+	vhca_osm_lock_shared(osm);
 	*ret = (struct vhca_osm_fabric_info){
 		.switches = cl_qmap_count(&osm->subn.sw_guid_tbl),
 		.ports = cl_qmap_count(&osm->subn.port_guid_tbl),
@@ -122,5 +122,5 @@ void vhca_osm_place_info(void *ctx, struct vhca_osm_fabric_info *ret)
 		.sm_port_guid = cl_ntoh64(osm->subn.sm_port_guid),
 		.engine = vhca_osm_routing_name(lids->routing),
 	};
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }

@@ -6,6 +6,7 @@
 #include "opensm/lids/cables.h"
 #include "opensm/osm/dynamic.h"
 #include "opensm/osm/fabric.h"
+#include "opensm/osm/lock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,6 @@
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
@@ -445,12 +445,12 @@ void vhca_osm_routing_wrap(struct vhca_osm_routing *r)
 {
 	osm_opensm_t *osm = r->osm;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	if (osm->default_routing_engine)
 		wrap(r, osm->default_routing_engine);
 	for (osm_routing_engine_t *e = osm->routing_engine_list; e; e = e->next)
 		wrap(r, e);
-	cl_plock_release(&osm->lock);
+	vhca_osm_unlock(osm);
 }
 
 /* ---- life ---- */

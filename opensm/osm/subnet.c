@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "opensm/osm/guid_tables.h"
+#include "opensm/osm/lock.h"
 #include "opensm/osm/vports.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
 
-#include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_guid.h>
@@ -33,16 +33,6 @@ static osm_opensm_t *opensm_of(void *ctx)
 	struct vhca_osm_opensm *o = ctx;
 
 	return o->osm;
-}
-
-static void lock(osm_opensm_t *osm)
-{
-	cl_plock_acquire(&osm->lock);
-}
-
-static void unlock(osm_opensm_t *osm)
-{
-	cl_plock_release(&osm->lock);
 }
 
 /* ---- status ---- */
@@ -86,9 +76,9 @@ void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete)
 	const osm_subn_t *subn = &o->osm->subn;
 
 	if (complete) {
-		cl_plock_excl_acquire(&o->osm->lock);
+		vhca_osm_lock_exclusive(o->osm);
 		vhca_osm_physical_note(subn, &o->physical);
-		unlock(o->osm);
+		vhca_osm_unlock(o->osm);
 		atomic_store(&o->swept, true);
 	} else if (subn->sm_state != IB_SMINFO_STATE_MASTER || subn->coming_out_of_standby) {
 		atomic_store(&o->swept, false);
@@ -98,11 +88,11 @@ void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete)
 /* False if somebody has OpenSM's lock to change something. */
 static bool look(struct vhca_osm_opensm *o)
 {
-	if (pthread_rwlock_tryrdlock(&o->osm->lock.lock) != 0)
+	if (!vhca_osm_lock_try_shared(o->osm))
 		return false;
 	o->master_guid = find_master(&o->osm->subn);
 	o->seen_ms = vhca_now_ms();
-	unlock(o->osm);
+	vhca_osm_unlock(o->osm);
 	return true;
 }
 
@@ -155,10 +145,10 @@ static bool find_port(void *ctx, uint64_t port_guid, struct vhca_osm_port_info *
 	const osm_port_t *port;
 	bool found;
 
-	lock(osm);
+	vhca_osm_lock_shared(osm);
 	port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
 	found = read_port(port, ret);
-	unlock(osm);
+	vhca_osm_unlock(osm);
 	return found;
 }
 
@@ -168,9 +158,9 @@ static bool find_vport(void *ctx, uint64_t hca_port_guid, uint16_t vport,
 	osm_opensm_t *osm = opensm_of(ctx);
 	bool found;
 
-	lock(osm);
+	vhca_osm_lock_shared(osm);
 	found = read_port(vhca_osm_vport_at(&osm->subn, hca_port_guid, vport), ret);
-	unlock(osm);
+	vhca_osm_unlock(osm);
 	return found;
 }
 
@@ -197,13 +187,13 @@ static bool find_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
 	osm_opensm_t *osm = opensm_of(ctx);
 	const osm_port_t *port;
 
-	lock(osm);
+	vhca_osm_lock_shared(osm);
 	port = osm_get_port_by_alias_guid(&osm->subn, cl_hton64(guid));
 	if (port) {
 		ret->port_guid = cl_ntoh64(port->guid);
 		ret->gid_index = index_of(port, cl_hton64(guid));
 	}
-	unlock(osm);
+	vhca_osm_unlock(osm);
 	return port != NULL;
 }
 
@@ -212,9 +202,9 @@ static bool is_vport_of(void *ctx, uint64_t port_guid, uint64_t hca_port_guid)
 	osm_opensm_t *osm = opensm_of(ctx);
 	bool is;
 
-	lock(osm);
+	vhca_osm_lock_shared(osm);
 	is = vhca_osm_vport_is_of(&osm->subn, port_guid, hca_port_guid);
-	unlock(osm);
+	vhca_osm_unlock(osm);
 	return is;
 }
 
@@ -223,9 +213,9 @@ static bool is_physical(void *ctx, uint64_t port_guid)
 	const struct vhca_osm_opensm *o = ctx;
 	bool is;
 
-	lock(o->osm);
+	vhca_osm_lock_shared(o->osm);
 	is = vhca_osm_physical_has(&o->osm->subn, &o->physical, port_guid);
-	unlock(o->osm);
+	vhca_osm_unlock(o->osm);
 	return is;
 }
 
@@ -308,11 +298,11 @@ static int evict(void *ctx, uint64_t guid, const struct vhca_osm_alias *at)
 	osm_alias_guid_t *alias;
 	int n = -ENOENT;
 
-	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_lock_exclusive(osm);
 	alias = osm_get_alias_guid_by_guid(&osm->subn, cl_hton64(guid));
 	if (alias && stands_at(alias, at))
 		n = remove_alias(osm, alias);
-	unlock(osm);
+	vhca_osm_unlock(osm);
 	if (n > 0) {
 		o->guid_info_smps += (unsigned int)n;
 		osm_sm_signal(&osm->sm, OSM_SIGNAL_GUID_PROCESS_REQUEST);
@@ -336,7 +326,7 @@ static bool has_pkey(void *ctx, uint64_t port_guid, uint16_t pkey)
 	const osm_port_t *port;
 	bool found = false;
 
-	lock(osm);
+	vhca_osm_lock_shared(osm);
 	port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
 	if (port && port->p_physp) {
 		const osm_pkey_tbl_t *table = &port->p_physp->pkeys;
@@ -344,7 +334,7 @@ static bool has_pkey(void *ctx, uint64_t port_guid, uint16_t pkey)
 		for (uint16_t i = 0; !found && i < osm_pkey_tbl_get_num_blocks(table); i++)
 			found = block_has(osm_pkey_tbl_block_get(table, i), cl_hton16(pkey));
 	}
-	unlock(osm);
+	vhca_osm_unlock(osm);
 	return found;
 }
 
@@ -369,7 +359,7 @@ static void each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
 	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 	uint16_t pkeys[VHCA_OSM_TABLE_MAX];
 
-	lock(osm);
+	vhca_osm_lock_shared(osm);
 	for (const cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports);
 	     i = cl_qmap_next(i)) {
 		const osm_port_t *port = (const osm_port_t *)i;
@@ -378,7 +368,7 @@ static void each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
 			fn(arg, cl_ntoh64(port->guid), pkeys,
 			   read_table(&port->p_physp->pkeys, pkeys));
 	}
-	unlock(osm);
+	vhca_osm_unlock(osm);
 }
 
 static int apply(void *ctx)

@@ -415,11 +415,26 @@ class Manager:
         """Each fsync takes so long from now on."""
         self._write("slow-disk", str(ms))
 
-    def keep_lock(self, ms):
-        """OpenSM computes ways, and keeps its lock for so long; it has it when this returns."""
-        path = self._write("slow-lock", str(ms))
+    def keep_lock(self):
+        """OpenSM computes ways, and keeps its lock until it has to give it back; it has it when this returns."""
+        self._write("slow-lock.opensm", "")
         self.resweep()
-        wait_for("OpenSM has its lock", lambda: not os.path.exists(path))
+        wait_for("OpenSM has its lock", self.lock_is_held)
+
+    def take_lock_before(self, n):
+        """When the plugin has taken its lock n times from now on, somebody takes it just before the next time, and keeps it as well."""
+        os.rename(self._write("slow-lock.new", str(n)), os.path.join(self.dir, "slow-lock.before"))
+
+    def lock_is_held(self):
+        return os.path.exists(os.path.join(self.dir, "slow-lock.held"))
+
+    def give_lock_back(self):
+        """Whoever has it. Returns False if nobody had taken it before the plugin; nobody does then any more."""
+        for name in ("before", "held"):    # the one is renamed into the other
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.dir, f"slow-lock.{name}"))
+                return name == "held"
+        raise AssertionError("nobody was to have the lock")
 
     def cache_path(self, name):
         """A file of its cache directory, as it is seen from here."""

@@ -5,6 +5,7 @@
 import contextlib
 import http.client
 import os
+import re
 import signal
 import socket
 import statistics
@@ -326,9 +327,7 @@ class Log(Case):
 
 
 class Health(Case):
-    """A subnet whose health is asked for, while something is held up for HELD."""
-
-    HELD = 0    # ms
+    """A subnet whose health is asked for, while something is held up."""
 
     def begin(self, **args):
         self.sm = self.manager(**args).start()
@@ -359,7 +358,14 @@ class Health(Case):
         """A machine under load may be late once; who waited for a lock or a disk would be each time."""
         self.assertLess(statistics.median(self.took), 0.1, self.took)
         print(f"# health: median {1000 * statistics.median(self.took):.1f} ms, slowest of {len(self.took)}: {1000 * max(self.took):.1f} ms", flush=True)
-        self.assertLess(max(self.took), self.HELD / 1000 - 0.1, self.took)
+
+    def ends_after_the_lock(self, waits):
+        """OpenSM waits for its own threads and for the plugin's, of which one waits for the lock."""
+        self.sm.process.send_signal(signal.SIGTERM)
+        fabric.wait_for("the signal", lambda: "Got signal" in self.sm.output())
+        self.assertTrue(self.sm.give_lock_back())
+        self.assertEqual(self.sm.process.wait(20), 0)
+        waits.join()
 
     def send_report(self, epoch, answered):
         """A thread that waits for the answer to a report, which the plugin has received; answered(epoch, status) is called there."""
@@ -368,7 +374,11 @@ class Health(Case):
         wait = conn.getresponse
         conn.getresponse = lambda: sent.set() or wait()
         api.connection = lambda timeout: conn
-        thread = threading.Thread(target=lambda: answered(epoch, api.bind(VGUID1, epoch, 3, ["0x8001"])[0]))
+
+        def report():
+            with contextlib.suppress(OSError, http.client.HTTPException):    # OpenSM has ended
+                answered(epoch, api.bind(VGUID1, epoch, 3, ["0x8001"])[0])
+        thread = threading.Thread(target=report)
         thread.start()
         self.assertTrue(sent.wait(60))
         self.ask_health()    # it has looked at all that had come before
@@ -378,7 +388,11 @@ class Health(Case):
 class Writing(Health):
     """A disk that takes seconds for an fsync, of which a report needs two and a move of a LID two more."""
 
-    HELD = 1500
+    HELD = 1500    # ms
+
+    def answered_at_once(self):
+        super().answered_at_once()
+        self.assertLess(max(self.took), self.HELD / 1000 - 0.1, self.took)
 
     def while_it_writes(self, ask):
         """Asks for the health until this is answered; returns the answer."""
@@ -429,47 +443,30 @@ class Writing(Health):
 
 
 class Computing(Health):
-    """OpenSM keeps its lock for seconds, as it does when it computes the ways through a large fabric."""
-
-    HELD = 3000
+    """OpenSM keeps its lock, as it does for seconds when it computes the ways through a large fabric."""
 
     def setUp(self):
         self.begin(slow=os.environ["VHCA_SLOW_LOCK_LIB"])
+        self.sm.keep_lock()
 
-    def compute(self):
-        """Returns until when it has its lock at least. It takes it anew where the plugin was about to read its tables just then, and waits itself."""
-        for _ in range(5):
-            end = time.monotonic() + self.HELD / 1000
-            self.sm.keep_lock(self.HELD)
-            self.took = []
-            self.ask_health()
-            if time.monotonic() < end:
-                return end
-        return self.fail("nobody is answered")
+    def let_go(self):
+        self.assertTrue(self.sm.give_lock_back())
 
     def test_health_answers_at_once(self):
-        end, oldest = self.compute() - 0.5, [0, 0, 0]
-        while time.monotonic() < end:
-            oldest = [max(ages) for ages in zip(oldest, self.ask_health())]
-            time.sleep(0.05)
-        for age in oldest:
-            self.assertGreater(age, 1000)
+        fabric.wait_for("old values", lambda: min(self.ask_health()) > 1000)
         self.answered_at_once()
+        self.let_go()
         self.wait_key(2, "0x8001")
         fabric.wait_for("fresh values", lambda: max(self.ask_health()) < 500)
         self.assertEqual(self.sm.stop(), 0)
 
     def test_health_answers_while_reports_wait(self):
         """Reports need OpenSM's tables: they are answered when these can be had, in the order in which they came."""
-        answers, end, looks = [], self.compute(), 0
+        answers = []
         threads = [self.send_report(epoch, lambda *answer: answers.append(answer)) for epoch in (2, 4, 3)]
-        while True:
-            healthy, early = self.ask_health()[0] > 0, answers[:]
-            if time.monotonic() > end:
-                break
-            self.assertEqual((early, healthy), ([], True))
-            looks += 1
-        self.assertGreater(looks, 0)
+        fabric.wait_for("old values", lambda: min(self.ask_health()) > 1000)
+        self.assertEqual(answers, [])
+        self.let_go()
         for thread in threads:
             thread.join()
         self.assertEqual(sorted(answers), [(2, 200), (3, 409), (4, 200)])
@@ -478,22 +475,102 @@ class Computing(Health):
 
     def test_the_log_tells_who_gave_up(self):
         """Nothing was done for a request whose sender went while it waited."""
-        self.compute()
         with self.assertRaises(OSError):
             self.sm.api.call("PUT", "/v1/lids/none", {}, timeout=0.5)
+        fabric.wait_for("its end", lambda: re.search(r"audit: uid:0 .* PUT /v1/lids/none: 499\b", self.sm.log()))
+        self.let_go()
         self.assertEqual(self.sm.stop(), 0)
-        self.assertRegex(self.sm.log(), r"audit: uid:0 .* PUT /v1/lids/none: 499\b")
 
     def test_it_ends_while_a_report_waits(self):
-        def report():
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                self.sm.api.bind(VGUID2, 1, 3, [])
-        self.compute()
-        waits = threading.Thread(target=report)
-        waits.start()
-        time.sleep(0.3)
+        self.ends_after_the_lock(self.send_report(2, lambda *_: None))
+
+
+class Meanwhile(Health):
+    """Somebody takes OpenSM's lock just when the plugin is about to, which has just found it free, and keeps it."""
+
+    def begin(self, **args):
+        super().begin(slow=os.environ["VHCA_SLOW_LOCK_LIB"], **args)
+
+    def wait_held(self, thread):
+        """False if nobody holds it when that thread has ended."""
+        fabric.wait_for("an end", lambda: self.sm.lock_is_held() or not thread.is_alive(), 60)
+        return self.sm.lock_is_held()
+
+    def health_is_answered(self):
+        """It tells by its age that the lock is held."""
+        fabric.wait_for("old values", lambda: min(self.ask_health()) > 0)
+
+    def at_each(self, ask):
+        """Asks anew with the lock taken before the plugin's first, second, ... time; returns how many times it takes it."""
+        n = 0
+        while True:
+            self.sm.take_lock_before(n)
+            answers = []
+            thread = threading.Thread(target=lambda n=n, answers=answers: answers.append(ask(n)))
+            thread.start()
+            if self.wait_held(thread):
+                self.health_is_answered()
+            held = self.sm.give_lock_back()
+            thread.join()
+            self.assertEqual(answers, [True], f"at lock {n}")
+            if not held:
+                print(f"# the lock was taken {n} times", flush=True)
+                return n
+            n += 1
+
+    def test_in_a_report(self):
+        def report(n):
+            key = f"0x800{n % 2 + 2}"
+            self.check(self.sm.api.call("PUT", f"/v1/bindings/{VGUID1}", self.binding(n + 2, key), timeout=60), 200)
+            self.wait_key(3, key)
+            return True
+        self.begin()
+        self.assertGreater(self.at_each(report), 5)
         self.assertEqual(self.sm.stop(), 0)
-        waits.join()
+
+    def binding(self, epoch, key):
+        return {"epoch": epoch, "port_guid": fabric.port_guid(3), "gid_index": 1, "lid": 0, "pkeys": [key]}
+
+    def test_in_a_move(self):
+        def move(n):
+            answer = self.sm.api.call("PUT", f"/v1/lids/{lid}", {"port_guid": fabric.port_guid(2 + (n + 1) % 2)}, timeout=60)
+            self.assertEqual(self.check(answer, 200)["state"], "applied")
+            return True
+        self.begin(lids=True)
+        lid = self.fabric.lid(2)
+        self.assertGreater(self.at_each(move), 3)
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_in_lists(self):
+        def read(_):
+            for path in ("bindings", "members", "lids", f"lids/{lid}", f"bindings/{VGUID1}", "fabric"):
+                self.check(self.sm.api.call("GET", f"/v1/{path}", timeout=60), 200)
+            return True
+        self.begin(lids=True)
+        lid = self.fabric.lid(2)
+        self.assertGreater(self.at_each(read), 5)
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_after_a_sweep(self):
+        def sweep(_):
+            before = self.sweeps()
+            self.sm.resweep()
+            fabric.wait_for("a heavy sweep", lambda: self.sweeps() > before, 60)
+            self.sweeps()    # has looked after it, too
+            return True
+        self.begin(lids=True)
+        self.assertGreater(self.at_each(sweep), 2)
+        self.assertEqual(self.sm.stop(), 0)
+
+    def sweeps(self):
+        return self.check(self.sm.api.call("GET", "/v1/fabric", timeout=60), 200)["sweeps"]
+
+    def test_it_ends(self):
+        self.begin()
+        self.sm.take_lock_before(0)
+        waits = self.send_report(2, lambda *_: None)
+        self.assertTrue(self.wait_held(waits))
+        self.ends_after_the_lock(waits)
 
 
 tap.main(__name__)

@@ -68,6 +68,7 @@ HOMES = {
     "ini.h": ["common/ini/"],
     "netlink/": ["pkey/rtnl.c"],
     "opensm/": OSM,
+    "complib/cl_passivelock.h": ["opensm/osm/lock.c"],
     "complib/": OSM,
     "iba/": OSM,
     "vendor/": OSM,
