@@ -377,6 +377,7 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 		.conf = a->conf,
 		.store = a->store,
 		.boot_id = a->boot_id,
+		.auth = a->credentials.api,
 	};
 	char path[108];
 	int r = vhca_repeats_new(a->store, &a->repeats, err);

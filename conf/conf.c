@@ -35,6 +35,8 @@ void vhca_conf_set_defaults(struct vhca_conf *conf)
 		.log_level = VHCA_LOG_INFO,
 		.api_roles = {.may = "root, and whom [api] roles in vhcad.conf names",
 			      .others = VHCA_CALLER_OPERATE},
+		.api_listen_roles = {.may = "whom [api] listen_roles in vhcad.conf names",
+				     .others = VHCA_CALLER_NOBODY},
 		.libvirt_uri = "qemu:///system",
 		.detach_timeout_ms = 60000,
 		.detach_retry_ms = 5000,

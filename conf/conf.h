@@ -89,7 +89,12 @@ struct vhca_conf {
 	 * peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere
 	 */
 	char peer_listen[128];
-	bool api_insecure; /* insecure [no]: peer_listen may be plain HTTP beyond this host */
+	/* listen [""]: likewise, where drivers and monitoring ask, as at vhcad.sock */
+	char api_listen[128];
+	/* listen_roles [""]: blank-separated NAME:ROLE, *:ROLE of these; else none; reloadable */
+	struct vhca_caller_rules api_listen_roles;
+	char api_token_file[256]; /* token_file [""]: by whose tokens they are let in, too */
+	bool api_insecure;	  /* insecure [no]: either may be plain HTTP beyond this host */
 
 	/* [tls]: PEM files towards the SM and other agents; "" = none */
 	/*

@@ -17,6 +17,8 @@ static const struct {
 	{"[agent] run_dir", TEXT(run_dir)},
 	{"[api] group", TEXT(api_group)},
 	{"[api] peer_listen", TEXT(peer_listen)},
+	{"[api] listen", TEXT(api_listen)},
+	{"[api] token_file", TEXT(api_token_file)},
 	{"[tls] certificate", TEXT(tls_certificate)},
 	{"[tls] key", TEXT(tls_key)},
 	{"[tls] ca", TEXT(tls_ca)},

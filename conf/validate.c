@@ -47,6 +47,34 @@ static int check_roles(const struct vhca_conf *conf, struct vhca_error *err)
 	return 0;
 }
 
+/* Nobody is let in whom nothing names, and what names somebody is of use to somebody. */
+static int check_listen(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	bool tls = conf->tls_certificate[0], tokens = conf->api_token_file[0],
+	     roles = conf->api_listen_roles.n > 0;
+
+	if (!conf->api_listen[0] && (tokens || roles))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+				      "[api] listen: missing: only there %s counts",
+				      tokens ? "token_file" : "listen_roles");
+	if (!conf->api_listen[0])
+		return 0;
+	if (tokens && !tls)
+		return vhca_error_set(
+			err, VHCA_ERR_INVALID, "missing_key", 0,
+			"[tls] certificate: missing: tokens of [api] token_file go by "
+			"https only");
+	if (tls && !tokens && !conf->tls_ca[0])
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+				      "[tls] ca: missing: it, or [api] token_file, says who may "
+				      "ask at [api] listen");
+	if (!tokens && !roles)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+				      "[api] listen_roles: missing: without it nobody has a role "
+				      "at [api] listen");
+	return 0;
+}
+
 /* Who is on the way to another host reads what is said in clear, and says what he likes. */
 static bool is_in_clear(const char *url)
 {
@@ -67,14 +95,21 @@ static int refuse_clear(const char *section, const char *key, const char *value,
 	return -EINVAL;
 }
 
+static bool may_be_heard(const struct vhca_conf *conf, const char *listen)
+{
+	return listen[0] && !conf->tls_certificate[0] && !conf->api_insecure &&
+	       !vhca_is_loopback(listen);
+}
+
 static int check_clear(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	bool told = strcmp(conf->sm_backend, "none") != 0 && !conf->sm_insecure;
 	char section[VHCA_NAME_MAX + 8];
 
-	if (conf->peer_listen[0] && !conf->tls_certificate[0] && !conf->api_insecure &&
-	    !vhca_is_loopback(conf->peer_listen))
+	if (may_be_heard(conf, conf->peer_listen))
 		return refuse_clear("api", "peer_listen", conf->peer_listen, err);
+	if (may_be_heard(conf, conf->api_listen))
+		return refuse_clear("api", "listen", conf->api_listen, err);
 	for (unsigned int i = 0; i < conf->n_sm_urls && told; i++)
 		if (is_in_clear(conf->sm_urls[i]))
 			return refuse_clear("sm", "url", conf->sm_urls[i], err);
@@ -183,9 +218,9 @@ static int check_reserved(const struct vhca_conf *conf, struct vhca_error *err)
 int vhca_conf_validate(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	static int (*const checks[])(const struct vhca_conf *, struct vhca_error *) = {
-		check_sm,	 check_token, check_roles,	check_tls,
-		check_libvirt,	 check_guid,  check_partitions, check_peers,
-		check_migration, check_clear, check_reserved};
+		check_sm,    check_token,     check_roles, check_listen,
+		check_tls,   check_libvirt,   check_guid,  check_partitions,
+		check_peers, check_migration, check_clear, check_reserved};
 	int r = 0;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(checks) && r == 0; i++)

@@ -292,6 +292,13 @@ int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *
 	return vhca_caller_rules_parse(field, value, true, err);
 }
 
+int vhca_conf_network_roles(const char *value, const struct vhca_conf_type *type, void *field,
+			    struct vhca_error *err)
+{
+	(void)type;
+	return vhca_caller_rules_parse(field, value, false, err);
+}
+
 int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, void *field,
 			  struct vhca_error *err)
 {
@@ -396,6 +403,8 @@ static void format_roles(struct vhca_strbuf *sb, const struct vhca_conf_type *ty
 		vhca_strbuf_add(sb, "%s", i > 0 ? " " : "");
 		if (r->who == VHCA_CALLER_ANYBODY)
 			vhca_strbuf_add(sb, "*");
+		else if (r->who == VHCA_CALLER_NAME)
+			vhca_strbuf_add(sb, "%s", r->name);
 		else
 			vhca_strbuf_add(sb, "%s%u", r->who == VHCA_CALLER_GROUP ? "@" : "", r->id);
 		vhca_strbuf_add(sb, ":%s", vhca_caller_role_to_string(r->role));
@@ -411,7 +420,7 @@ static const struct {
 	{vhca_conf_duration, format_duration}, {vhca_conf_uint, format_uint},
 	{vhca_conf_port, format_port},	       {vhca_conf_vfs, format_vfs},
 	{vhca_conf_guid, format_guid},	       {vhca_conf_pkey, format_pkey},
-	{vhca_conf_roles, format_roles},
+	{vhca_conf_roles, format_roles},       {vhca_conf_network_roles, format_roles},
 };
 
 void vhca_conf_format(struct vhca_strbuf *sb, vhca_conf_value_fn parse,

@@ -54,7 +54,9 @@ int vhca_conf_listen(const char *value, const struct vhca_conf_type *type, void 
 int vhca_conf_agent(const char *value, const struct vhca_conf_type *type, void *field,
 		    struct vhca_error *err); /* char[]: http://HOST:PORT or https://HOST:PORT */
 int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *field,
-		    struct vhca_error *err); /* struct vhca_caller_rules */
+		    struct vhca_error *err); /* struct vhca_caller_rules, of a unix socket */
+int vhca_conf_network_roles(const char *value, const struct vhca_conf_type *type, void *field,
+			    struct vhca_error *err); /* the same, of the network */
 int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, void *field,
 			  struct vhca_error *err); /* char[]: cert:NAME or cert-sha256:HEX */
 

@@ -11,10 +11,17 @@
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
 #include "common/base/file.h"
+#include "common/base/log.h"
 
-struct vhca_api {
+struct door {
 	struct api_context context;
 	struct vhca_http_server *server;
+};
+
+struct vhca_api {
+	struct vhca_http_answers answers;
+	struct api_polls *polls;
+	struct door here, network; /* vhcad.sock; [api] listen, or no server */
 };
 
 static const struct vhca_http_route routes[] = {
@@ -83,29 +90,72 @@ static int give_to_group(const char *path, const char *group, struct vhca_error 
 	return 0;
 }
 
-int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct vhca_error *err)
+static int open_door(struct door *door, const char *url, const struct vhca_http_limits *limits,
+		     struct vhca_error *err)
 {
-	const struct vhca_http_limits limits = {.admit = api_admit,
-						.rules = &args->conf->api_roles};
-	struct vhca_api *api = calloc(1, sizeof(*api));
+	struct api_context *ctx = &door->context;
+	int r = vhca_http_server_new(url, 0600, limits, routes, ctx, &door->server, err);
+
+	if (r == 0 && vhca_http_loop_attach(ctx->args.loop, door->server, &ctx->adapter) < 0)
+		r = vhca_error_no_memory(err, "API");
+	return r;
+}
+
+static void close_door(struct door *door)
+{
+	vhca_http_loop_detach(door->context.adapter);
+	vhca_http_server_free(door->server);
+}
+
+static int open_here(struct vhca_api *api, const struct vhca_conf *conf, struct vhca_error *err)
+{
+	const struct vhca_http_limits limits = {
+		.admit = api_admit, .rules = &conf->api_roles, .answers = &api->answers};
 	char url[128], path[108];
 	int r;
 
-	if (!api)
-		return vhca_error_no_memory(err, "API");
-	api->context.args = *args;
-	api->context.started_ms = vhca_wall_ms();
-	(void)snprintf(path, sizeof(path), "%s/vhcad.sock", args->conf->run_dir);
+	(void)snprintf(path, sizeof(path), "%s/vhcad.sock", conf->run_dir);
 	(void)snprintf(url, sizeof(url), "unix:%s", path);
-	r = vhca_http_server_new(url, 0600, &limits, routes, &api->context, &api->server, err);
+	r = open_door(&api->here, url, &limits, err);
 	if (r == 0)
-		api->context.answers = vhca_http_server_answers(api->server);
-	if (!r)
-		r = give_to_group(path, args->conf->api_group, err);
-	if (!r && (vhca_http_loop_attach(args->loop, api->server, &api->context.adapter) < 0 ||
-		   api_polls_new(args->loop, args->events, api->context.adapter,
-				 &api->context.polls) < 0))
-		r = vhca_error_no_memory(err, "API");
+		r = give_to_group(path, conf->api_group, err);
+	return r;
+}
+
+static int open_network(struct vhca_api *api, const struct vhca_api_args *args,
+			struct vhca_error *err)
+{
+	const struct vhca_http_limits limits = {.auth = args->auth,
+						.admit = api_admit,
+						.rules = &args->conf->api_listen_roles,
+						.answers = &api->answers};
+
+	if (!args->conf->api_listen[0])
+		return 0;
+	if (!args->auth)
+		vhca_log_warning("[api] listen: nobody shows who he is at %s: without [tls] it is "
+				 "plain HTTP",
+				 args->conf->api_listen);
+	return open_door(&api->network, args->conf->api_listen, &limits, err);
+}
+
+int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct vhca_error *err)
+{
+	struct vhca_api *api = calloc(1, sizeof(*api));
+	int r;
+
+	if (!api || api_polls_new(args->loop, args->events, &api->polls) < 0) {
+		free(api);
+		return vhca_error_no_memory(err, "API");
+	}
+	api->here.context = api->network.context =
+		(struct api_context){.args = *args,
+				     .started_ms = vhca_wall_ms(),
+				     .polls = api->polls,
+				     .answers = &api->answers};
+	r = open_here(api, args->conf, err);
+	if (r == 0)
+		r = open_network(api, args, err);
 	if (r < 0) {
 		vhca_api_free(api);
 		return r;
@@ -118,9 +168,9 @@ struct vhca_api *vhca_api_free(struct vhca_api *api)
 {
 	if (!api)
 		return NULL;
-	api_polls_free(api->context.polls);
-	vhca_http_loop_detach(api->context.adapter);
-	vhca_http_server_free(api->server);
+	api_polls_free(api->polls);
+	close_door(&api->here);
+	close_door(&api->network);
 	free(api);
 	return NULL;
 }

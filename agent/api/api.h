@@ -9,7 +9,8 @@
 
 struct vhca_api;
 
-/* Listens on run_dir/vhcad.sock: mode 0600, or 0660 and the configured group. */
+/* Listens on run_dir/vhcad.sock (mode 0600, or 0660 and the configured group) and, if it is set, on
+ * [api] listen. */
 int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct vhca_error *err);
 struct vhca_api *vhca_api_free(struct vhca_api *api); /* accepts NULL, returns NULL */
 

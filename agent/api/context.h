@@ -28,14 +28,16 @@ struct vhca_api_args {
 	struct vhca_store *store;
 	struct vhca_repeats *repeats;
 	const char *boot_id;
+	const struct vhca_http_auth *auth; /* who may ask at [api] listen; NULL = plain HTTP */
 };
 
+/* Of one door. */
 struct api_context {
 	struct vhca_api_args args;
 	uint64_t started_ms;
 	struct vhca_http_loop_server *adapter;
 	struct api_polls *polls;
-	const struct vhca_http_answers *answers; /* of its server */
+	const struct vhca_http_answers *answers; /* of all doors */
 };
 
 /* Each ctx is a struct api_context. */

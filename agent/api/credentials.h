@@ -6,7 +6,7 @@
 #include "conf/conf.h"
 
 struct vhca_credentials {
-	struct vhca_http_auth *sm, *peer; /* NULL = plain HTTP */
+	struct vhca_http_auth *sm, *peer, *api; /* NULL = plain HTTP */
 };
 
 /* Reads conf's files into an empty *ret; on failure the caller calls done(), too. Blocking. */

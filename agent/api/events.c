@@ -16,6 +16,7 @@ struct poll {
 	TAILQ_ENTRY(poll) link;
 	struct api_polls *all;
 	struct vhca_http_request *req;
+	struct vhca_http_loop_server *adapter; /* of the server that was asked */
 	struct vhca_timer *timer;
 	uint64_t since;
 };
@@ -25,7 +26,6 @@ struct api_polls {
 	unsigned int n;
 	struct vhca_loop *loop;
 	struct vhca_events *events;
-	struct vhca_http_loop_server *adapter;
 	struct vhca_timer *wake; /* answers from the loop, not from where the event happened */
 };
 
@@ -44,7 +44,7 @@ static void reply_events(struct vhca_http_request *req, const struct vhca_events
 static void answer_poll(struct poll *p)
 {
 	reply_events(p->req, p->all->events, p->since);
-	vhca_http_loop_kick(p->all->adapter);
+	vhca_http_loop_kick(p->adapter);
 	TAILQ_REMOVE(&p->all->list, p, link);
 	p->all->n--;
 	vhca_timer_free(p->timer);
@@ -81,9 +81,9 @@ static void on_event(void *arg)
 		vhca_timer_arm_ms(all->wake, 0);
 }
 
-static int start_poll(struct api_polls *all, struct vhca_http_request *req, uint64_t since,
-		      uint64_t seconds, struct vhca_error *err)
+static int start_poll(const struct poll *like, uint64_t seconds, struct vhca_error *err)
 {
+	struct api_polls *all = like->all;
 	struct poll *p;
 
 	if (all->n == POLLS_MAX) {
@@ -93,17 +93,16 @@ static int start_poll(struct api_polls *all, struct vhca_http_request *req, uint
 		return -EAGAIN;
 	}
 	p = calloc(1, sizeof(*p));
+	if (p)
+		*p = *like;
 	if (!p || vhca_timer_new(all->loop, "poll", on_poll_timer, p, &p->timer) < 0) {
 		free(p);
 		return vhca_error_no_memory(err, "request");
 	}
-	p->all = all;
-	p->req = req;
-	p->since = since;
 	TAILQ_INSERT_TAIL(&all->list, p, link);
 	all->n++;
 	vhca_timer_arm_ms(p->timer, seconds * 1000);
-	vhca_http_on_cancel(req, on_poll_cancel, p);
+	vhca_http_on_cancel(p->req, on_poll_cancel, p);
 	return 0;
 }
 
@@ -120,25 +119,26 @@ static int parse_query(struct api_polls *all, struct vhca_http_request *req, uin
 	return vhca_events_find(all->events, since ? since : "oldest", ret_since, err);
 }
 
-void api_polls_answer(struct api_polls *all, struct vhca_http_request *req)
+void api_polls_answer(struct api_polls *all, struct vhca_http_request *req,
+		      struct vhca_http_loop_server *adapter)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	uint64_t since, wait;
+	struct poll p = {.all = all, .req = req, .adapter = adapter};
+	uint64_t wait;
 	bool waits = false;
-	int r = parse_query(all, req, &since, &wait, &err);
+	int r = parse_query(all, req, &p.since, &wait, &err);
 
 	if (!r) {
-		waits = wait && since == vhca_events_newest(all->events);
-		r = waits ? start_poll(all, req, since, wait, &err) : 0;
+		waits = wait && p.since == vhca_events_newest(all->events);
+		r = waits ? start_poll(&p, wait, &err) : 0;
 	}
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else if (!waits)
-		reply_events(req, all->events, since);
+		reply_events(req, all->events, p.since);
 }
 
-int api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
-		  struct vhca_http_loop_server *adapter, struct api_polls **ret)
+int api_polls_new(struct vhca_loop *loop, struct vhca_events *events, struct api_polls **ret)
 {
 	struct api_polls *all = calloc(1, sizeof(*all));
 
@@ -149,7 +149,6 @@ int api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
 	TAILQ_INIT(&all->list);
 	all->loop = loop;
 	all->events = events;
-	all->adapter = adapter;
 	vhca_events_listen(events, on_event, all);
 	*ret = all;
 	return 0;

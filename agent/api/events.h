@@ -7,11 +7,11 @@
 
 struct api_polls;
 /* All arguments are borrowed. Listens to the events, which have one listener. -ENOMEM. */
-int api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
-		  struct vhca_http_loop_server *adapter, struct api_polls **ret);
-/* Answers those that wait; the adapter must still be there. Accepts NULL, returns NULL. */
+int api_polls_new(struct vhca_loop *loop, struct vhca_events *events, struct api_polls **ret);
+/* Answers those that wait; their adapters must still be there. Accepts NULL, returns NULL. */
 struct api_polls *api_polls_free(struct api_polls *all);
 /* Answers at once, or keeps req until there is something to tell. */
-void api_polls_answer(struct api_polls *all, struct vhca_http_request *req);
+void api_polls_answer(struct api_polls *all, struct vhca_http_request *req,
+		      struct vhca_http_loop_server *adapter);
 
 #endif

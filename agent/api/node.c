@@ -60,8 +60,10 @@ void api_get_outbox(void *ctx, struct vhca_http_request *req)
 
 void api_get_events(void *ctx, struct vhca_http_request *req)
 {
+	const struct api_context *api = ctx;
+
 	vhca_http_do_not_time(req);
-	api_polls_answer(((struct api_context *)ctx)->polls, req);
+	api_polls_answer(api->polls, req, api->adapter);
 }
 
 void api_get_openapi(void *ctx, struct vhca_http_request *req)

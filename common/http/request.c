@@ -164,7 +164,8 @@ void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status
 		return;
 	}
 	vhca_http_audit(req, status);
-	count_answer(&req->srv->answers, req, status);
+	if (req->srv->answers)
+		count_answer(req->srv->answers, req, status);
 	req->replied = true;
 	req->status = status;
 	req->response = response;

@@ -360,6 +360,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.admit = l.admit,
 		.auth = l.auth,
 		.rules = l.rules,
+		.answers = l.answers,
 		.epoll_fd = -1,
 		.hello_fds = {-1, -1},
 		.gone_fd = -1,
@@ -434,11 +435,6 @@ int vhca_http_server_fd(const struct vhca_http_server *srv)
 void vhca_http_server_stats(const struct vhca_http_server *srv, struct vhca_http_stats *ret)
 {
 	*ret = srv->door.stats;
-}
-
-const struct vhca_http_answers *vhca_http_server_answers(const struct vhca_http_server *srv)
-{
-	return &srv->answers;
 }
 
 uint16_t vhca_http_server_port(const struct vhca_http_server *srv)

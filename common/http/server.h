@@ -41,6 +41,17 @@ struct vhca_http_route {
 	const char *query; /* "limit after": the parameters that it takes, each once; NULL = none */
 };
 
+#define VHCA_HTTP_STATUSES_MAX 16
+
+/* What was answered. */
+struct vhca_http_answers {
+	struct {
+		unsigned int status; /* 0 = this row and the next ones are empty */
+		uint64_t by_role[VHCA_CALLER_ROLES];
+	} rows[VHCA_HTTP_STATUSES_MAX]; /* the last one has whatever found no row */
+	struct vhca_histogram times;	/* from a head to its answer */
+};
+
 struct vhca_http_limits {	      /* zero = the default in brackets */
 	size_t body_max;	      /* bytes [65536]; more: 413 */
 	unsigned int connections_max; /* [128]; more wait to be accepted */
@@ -65,6 +76,8 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	bool (*admit)(void *ctx, struct vhca_http_request *req);
 	/* borrowed, read at each request: the roles of who is let in; NULL = all are admin */
 	const struct vhca_caller_rules *rules;
+	/* borrowed: counts what is answered, perhaps with other servers'; NULL = nobody does */
+	struct vhca_http_answers *answers;
 };
 
 /* Why the server has ended a connection: its deadline of this name, or for one more. */
@@ -87,17 +100,6 @@ struct vhca_http_stats {
 	uint64_t ended[VHCA_HTTP_ENDS];
 };
 
-#define VHCA_HTTP_STATUSES_MAX 16
-
-/* What was answered. */
-struct vhca_http_answers {
-	struct {
-		unsigned int status; /* 0 = this row and the next ones are empty */
-		uint64_t by_role[VHCA_CALLER_ROLES];
-	} rows[VHCA_HTTP_STATUSES_MAX]; /* the last one has whatever found no row */
-	struct vhca_histogram times;	/* from a head to its answer */
-};
-
 /*
  * Clients keep their connections, so that the first to come would hold them all while others wait:
  * above three quarters of connections_max or of source_max each answer closes its connection. What
@@ -118,8 +120,6 @@ int vhca_http_server_fd(const struct vhca_http_server *srv);
 int vhca_http_server_timeout_ms(const struct vhca_http_server *srv);
 void vhca_http_server_run(struct vhca_http_server *srv);
 void vhca_http_server_stats(const struct vhca_http_server *srv, struct vhca_http_stats *ret);
-/* Borrowed. */
-const struct vhca_http_answers *vhca_http_server_answers(const struct vhca_http_server *srv);
 /* Port actually bound (for "127.0.0.1:0" in tests), 0 for unix sockets. */
 uint16_t vhca_http_server_port(const struct vhca_http_server *srv);
 

@@ -53,8 +53,8 @@ struct vhca_http_server {
 	char *authority;		       /* a copy for libmicrohttpd, which keeps it */
 	const struct vhca_caller_rules *rules; /* NULL: all are admin */
 	struct vhca_http_door door;
-	struct vhca_http_answers answers;
-	struct vhca_ratelimit refusals; /* what the audit tells of them */
+	struct vhca_http_answers *answers; /* NULL: nobody counts */
+	struct vhca_ratelimit refusals;	   /* what the audit tells of them */
 	/* holds libmicrohttpd's own, the suspended connections and those of hellos */
 	int epoll_fd;
 	int daemon_fd; /* libmicrohttpd's own */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who gets through the three doors: each authority, purpose, name, time and word of the revocation list, with each token, at the peers' door of a vhcad,
-at that of the plugin in a real OpenSM, and at vhcad.sock, where only the user counts."""
+"""Who gets through the four doors: each authority, purpose, name, time and word of the revocation list, with each token, at the peers' door of a vhcad,
+at that of drivers and monitoring, at that of the plugin in a real OpenSM, and at vhcad.sock, where only the user counts."""
 
 import contextlib
 import grp
@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import pwd
+import re
 import shutil
 import socket
 import ssl
@@ -29,6 +30,10 @@ NAMES = ("listed", "unlisted", "unnamed")
 TIMES = ("now", "past", "future")
 WORDS = ("kept", "revoked")
 TOKENS = {"no token": None, "a wrong token": "the-token-of-nobody", "a token": "the-token-of-a-reader"}
+# At [api] listen; the tokens there, beside that of a reader.
+HERE = (("metrics", "GET", "/healthz", None, 200, None), ("read", "GET", "/v1/vfs", None, 200, None),
+        ("operate", "DELETE", f"/v1/claims/{uuid.uuid4()}", None, 404, "no_such_claim"), ("admin", "DELETE", "/v1/drain", None, 200, None))
+RANKS = ("metrics", "read", "operate", "admin")
 MAY = {"agent": {"agent"}, "read": {"read"}, "admin": {"agent", "read", "admin"}, "nobody": set(), "operate": {"read"}}
 # What the plugin is asked: the role that is needed, and the status if it is there.
 ASKED = (("read", "GET", "/v1/members", None, 200), ("agent", "PUT", f"/v1/members/{fabric.port_guid(2)}", {"pkeys": []}, 200),
@@ -96,6 +101,102 @@ class Doors(unittest.TestCase):
         answers = {None: (401, "unauthorized"), "listed": (404, "no_such_migration"), "unlisted": (403, "role_needed"), "unnamed": (403, "role_needed")}
         self.play(port, [("GET", f"/v1/peer/claims/{uuid.uuid4()}", None)], lambda name, _: [answers[name]])
 
+    def write_tokens(self, *lines):
+        """Each (name, role, token)."""
+        with open(os.open(f"{self.dir}/tokens", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as f:
+            f.writelines(f"{name} {role} {hashlib.sha256(token.encode()).hexdigest()}\n" for name, role, token in lines)
+
+    def network_door(self, port, roles):
+        return (f"[api]\nlisten = 127.0.0.1:{port}\nlisten_roles = {roles}\ntoken_file = {self.dir}/tokens\n"
+                f"[tls]\ncertificate = {self.dir}/ca-server.pem\nkey = {self.dir}/ca-server.key\n"
+                f"ca = {self.dir}/ca.pem\ncrl = {self.dir}/ca-matrix.crl\n"
+                "[peer hv1]\nagent = https://localhost:1\nlibvirt = test:///default\ncertificate = cert:hv1.matrix\n")
+
+    @staticmethod
+    def heard_at_network(role):
+        may = RANKS[:RANKS.index(role) + 1] if role else ()
+        return [(status, code) if needed in may else (403, "role_needed") for needed, _, _, _, status, code in HERE]
+
+    def test_of_drivers_and_monitoring(self):
+        """As at the plugin, but whom no rule names, a [peer] too, has no role; and no agent of another host is heard."""
+        port = fabric.free_port()
+        self.write_tokens(("reader", "read", TOKENS["a token"]))
+        self.agent(self.network_door(port, "cert:hv2.matrix:admin"))
+        roles = {"listed": None, "unlisted": "admin", "unnamed": None}
+
+        def expected(name, token):
+            if not name and token != TOKENS["a token"]:
+                return [(401, "unauthorized")] * (len(HERE) + 1)
+            return self.heard_at_network(roles[name] if name else "read") + [(404, "no_such_path")]
+        self.play(port, [asked[1:4] for asked in HERE] + [("GET", f"/v1/peer/claims/{uuid.uuid4()}", None)], expected)
+
+    def test_every_role_by_token_and_by_certificate(self):
+        """And a reload changes them on connections that stay."""
+        port = fabric.free_port()
+        tokens = [(f"one-of-{role}", role, f"the-token-of-{role}-here") for role in RANKS]
+        self.write_tokens(*tokens)
+        agent = self.agent(self.network_door(port, "*:metrics"))
+        questions, certificate = [asked[1:4] for asked in HERE], "ca-clients-unlisted-now-kept"
+        with contextlib.ExitStack() as stack:
+            kept = [(stack.enter_context(self.connection(port, None)), *line) for line in tokens]
+            by_certificate = stack.enter_context(self.connection(port, certificate))
+            for conn, _, role, token in kept:
+                self.assertEqual(self.ask(conn, token, questions), self.heard_at_network(role))
+            self.assertEqual(self.ask(by_certificate, None, questions), self.heard_at_network("metrics"))
+            sockets = [conn.sock for conn, *_ in kept] + [by_certificate.sock]
+            self.write_tokens(*((name, RANKS[RANKS.index(role) - 1], token) for name, role, token in tokens))
+            for role in RANKS:
+                agent.write(conf_text(self.dir, self.network_door(port, f"cert:hv2.matrix:{role} *:metrics")))
+                self.assertEqual(agent.request("POST", "/v1/reload")[0], 200)
+                self.assertEqual(self.ask(by_certificate, None, questions), self.heard_at_network(role))
+            for conn, _, role, token in kept:
+                self.assertEqual(self.ask(conn, token, questions), self.heard_at_network(RANKS[RANKS.index(role) - 1]))
+            self.assertEqual([conn.sock for conn, *_ in kept] + [by_certificate.sock], sockets)
+        log = agent.log_text()
+        for name, _, token in tokens:
+            self.assertNotIn(token, log)
+            self.assertNotIn(hashlib.sha256(token.encode()).hexdigest(), log)
+        self.assertIn("audit: token:one-of-admin (admin, 127.0.0.1) DELETE /v1/drain: 200", log)
+
+    def test_plain_http_has_the_roles_that_are_said(self):
+        port = fabric.free_port()
+        agent = self.agent(f"[api]\nlisten = 127.0.0.1:{port}\nlisten_roles = *:metrics\n")
+        self.assertIn(f"nobody shows who he is at 127.0.0.1:{port}", agent.log_text())
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as conn:
+            self.assertEqual(self.ask(conn, None, [asked[1:4] for asked in HERE]), self.heard_at_network("metrics"))
+
+    def test_a_door_with_tls_speaks_no_plain_http(self):
+        port = fabric.free_port()
+        self.write_tokens(("reader", "read", TOKENS["a token"]))
+        self.agent(self.network_door(port, "*:admin"))
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as conn, \
+                self.assertRaises((http.client.HTTPException, OSError)):
+            self.ask(conn, TOKENS["a token"], [("GET", "/healthz", None)])
+
+    def test_the_network_door_is_bounded_as_the_others(self):
+        """The 65th connection of an address costs it its oldest, and who has the socket is heard meanwhile."""
+        port = fabric.free_port()
+        agent = self.agent(f"[api]\nlisten = 127.0.0.1:{port}\nlisten_roles = *:metrics\n")
+
+        def crowd_is_told():
+            with contextlib.ExitStack() as stack:
+                for _ in range(70):
+                    stack.enter_context(contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=30)))
+                self.assertEqual(agent.get("/healthz")[0], 200)
+            return re.search(r"late or too many: .*source \d", agent.log_text())
+        agent.wait(crowd_is_told, 200)
+
+    def test_both_doors_see_the_same_events(self):
+        """Who waits at one hears of what was done at the other, at once."""
+        port = fabric.free_port()
+        self.write_tokens(("admin", "admin", TOKENS["a token"]))
+        agent = self.agent(self.network_door(port, ""))
+        with self.connection(port, None) as conn:
+            since = agent.get("/v1/events?since=now")[1]["cursor"]
+            conn.request("GET", f"/v1/events?since={since}&wait=60", headers={"Authorization": f"Bearer {TOKENS['a token']}"})
+            self.assertEqual(agent.request("POST", "/v1/drain", {"park": True})[0], 202)
+            self.assertTrue(json.loads(conn.getresponse().read())["events"])
+
     def test_of_the_plugin(self):
         """A certificate that is believed decides, and a token where there is none."""
         if fabric.missing():
@@ -103,8 +204,7 @@ class Doors(unittest.TestCase):
         subnet, port = fabric.Fabric(), fabric.free_port()
         self.addCleanup(subnet.close)
         reader = TOKENS["a token"]
-        with open(os.open(f"{self.dir}/tokens", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
-            f.write(f"reader read {hashlib.sha256(reader.encode()).hexdigest()}\n")
+        self.write_tokens(("reader", "read", reader))
         sm = subnet.manager(listen=f"127.0.0.1:{port}", conf=(
             f"[http]\ntls_certificate = {self.dir}/ca-server.pem\ntls_key = {self.dir}/ca-server.key\ntls_ca = {self.dir}/ca.pem\n"
             f"tls_crl = {self.dir}/ca-matrix.crl\ntoken_file = {self.dir}/tokens\nroles = cert:hv2.matrix:admin\n"

@@ -292,6 +292,18 @@ static const struct {
 	{"[tls]\ncertificate = /c\n", "f.conf: [tls] key: missing"},
 	{"[api]\npeer_listen = 10.0.0.1:1\n[tls]\ncertificate = /c\nkey = /k\n",
 	 "f.conf: [tls] ca: missing: it says which agents may ask at [api] peer_listen"},
+	{"[api]\nlisten = 10.0.0.1:1\n[tls]\ncertificate = /c\nkey = /k\n",
+	 "f.conf: [tls] ca: missing: it, or [api] token_file, says who may ask at [api] listen"},
+	{"[api]\nlisten = 127.0.0.1:1\ntoken_file = /t\n",
+	 "f.conf: [tls] certificate: missing: tokens of [api] token_file go by https only"},
+	{"[api]\nlisten = 127.0.0.1:1\n",
+	 "f.conf: [api] listen_roles: missing: without it nobody has a role at [api] listen"},
+	{"[api]\nlisten_roles = *:read\n",
+	 "f.conf: [api] listen: missing: only there listen_roles counts"},
+	{"[api]\ntoken_file = /t\n", "f.conf: [api] listen: missing: only there token_file counts"},
+	{"[api]\nlisten_roles = root:read\n",
+	 "f.conf:2: listen_roles: \"root\" is no name on the network: *, cert:NAME, "
+	 "cert-sha256:HEX, token or address:ADDRESS"},
 	{"[tls]\ncrl = /c\n",
 	 "f.conf: [tls] ca: missing: crl says which of its certificates are revoked"},
 	{"[libvirt]\ndetach_timeout = 2s\n",
@@ -429,6 +441,8 @@ static void plain_http_stays_on_this_host(void **state)
 	} rows[] = {
 		{"[api]\npeer_listen = ", "10.0.0.1:1", tls},
 		{"[api]\npeer_listen = ", "[::]:1", "\ninsecure = yes\n"},
+		{"[api]\nlisten_roles = cert:a:read\nlisten = ", "10.0.0.1:1", tls},
+		{"[api]\nlisten_roles = *:read\nlisten = ", "0.0.0.0:1", "\ninsecure = yes\n"},
 		{sm, "http://sm1:1", "\ninsecure = yes\n"},
 		{sm, "https://sm1:1 http://sm2:1", "\ninsecure = yes\n"},
 		{peer, "http://b:1", "\ninsecure = yes\n"},
@@ -442,6 +456,7 @@ static void plain_http_stays_on_this_host(void **state)
 		assert_accepts(rows[i].before, rows[i].where, rows[i].way_out, true);
 	}
 	assert_accepts("[api]\npeer_listen = ", "127.0.0.1:1", "\n", true);
+	assert_accepts("[api]\nlisten_roles = *:metrics\nlisten = ", "[::1]:1", "\n", true);
 	assert_accepts(sm, "http://[::1]:1/x https://sm1:1", "\n", true);
 	assert_accepts(peer, "http://localhost:1", "\n", true);
 	assert_accepts("[sm]\nurl = ", "http://sm1:1", "\n", true); /* nobody is told */

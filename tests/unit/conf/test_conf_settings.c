@@ -50,7 +50,9 @@ static void list_text(struct listing *l, const char *text)
 
 static const char every_kind[] =
 	"[agent]\nlog_level = debug\n"
-	"[api]\ngroup = wheel\nroles = *:read\npeer_listen = 127.0.0.1:8514\n"
+	"[api]\ngroup = wheel\nroles = *:read\npeer_listen = 127.0.0.1:8514\nlisten = [::1]:8516\n"
+	"listen_roles = cert:a:metrics address:::1:read token:operate *:read\ntoken_file = "
+	"/t/tokens\n"
 	"[tls]\ncertificate = /t/own.pem\nkey = /t/own.key\nca = /t/ca.pem\n"
 	"[libvirt]\ndetach_timeout = 2min\ndetach_retry = 1500ms\ndetach_escalation = guest-agent\n"
 	"[guid]\nprefix = 0x02c9ab0000000000\nprefix_bits = 32\n"
@@ -78,6 +80,10 @@ static void each_kind_reads_as_it_was_said(void **state)
 			    "[api] group = wheel ()\n"
 			    "[api] roles = *:read ()\n"
 			    "[api] peer_listen = 127.0.0.1:8514 ()\n"
+			    "[api] listen = [::1]:8516 ()\n"
+			    "[api] listen_roles = cert:a:metrics address:::1:read "
+			    "token:operate *:read ()\n"
+			    "[api] token_file = /t/tokens ()\n"
 			    "[tls] certificate = /t/own.pem ()\n"
 			    "[tls] key = /t/own.key ()\n"
 			    "[tls] ca = /t/ca.pem ()\n"
