@@ -12,7 +12,7 @@
 #include "agent/api/api.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
-#include "tests/fuzz/door.h"
+#include "tests/fuzz/kit/door.h"
 
 #define GUID   UINT64_C(0x02c9ab0000000001)
 #define LOOKS  3

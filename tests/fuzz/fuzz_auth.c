@@ -15,7 +15,7 @@
 #include "common/http/auth.h"
 #include "common/http/server_private.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 
 static const char *authorization;
 

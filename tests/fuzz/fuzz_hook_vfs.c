@@ -9,7 +9,7 @@
 #include "common/base/cleanup.h"
 #include "hooks/vfs.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 
 #define DEVS 2
 

@@ -18,7 +18,7 @@
 #include "common/http/json.h"
 #include "common/http/server.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 
 #define BODY_MAX    1024
 #define ANSWERS_MAX 65536 /* bytes that are looked at */

@@ -17,7 +17,7 @@
 #include "common/store/store_private.h"
 #include "sm/outbox_row.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 #include "tests/sim/host/memstore.h"
 
 #define PATH	"state.db"

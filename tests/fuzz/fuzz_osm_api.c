@@ -16,7 +16,7 @@
 #include "common/http/json.h"
 #include "opensm/bindings/state_file.h"
 #include "opensm/http/api.h"
-#include "tests/fuzz/door.h"
+#include "tests/fuzz/kit/door.h"
 
 #define PORT_A UINT64_C(0x0002c90300000a01)
 #define PORT_B UINT64_C(0x0002c90300000b01)

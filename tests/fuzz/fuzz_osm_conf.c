@@ -5,7 +5,7 @@
 #include "opensm/bindings/conf.h"
 #include "opensm/lids/dynamic.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 
 static bool is_file(const char *path, size_t size)
 {

@@ -12,7 +12,7 @@
 #include "agent/migration/peer.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
-#include "tests/fuzz/door.h"
+#include "tests/fuzz/kit/door.h"
 
 static struct {
 	struct vhca_peer_api *api;

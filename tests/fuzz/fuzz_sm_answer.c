@@ -11,7 +11,7 @@
 #include "common/http/json.h"
 #include "sm/sm.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 
 static const char *member(struct json_object *body, const char *key)
 {

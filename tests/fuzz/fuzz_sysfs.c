@@ -19,7 +19,7 @@
 #include "pkey/vport.h"
 #include "sriov/inventory.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 
 #define PF    "bus/pci/devices/0000:01:00.0"
 #define IB    PF "/infiniband/mlx4_0"

@@ -51,7 +51,7 @@ def check_target(report, root, name, entries):
     if not program.is_file() or not corpus.is_dir() or not any(corpus.iterdir()):
         report.add("fuzz-target", TABLE, 1, f"{name}: no fuzz_{name}.c, or no corpus")
         return
-    door = [root / "tests/fuzz/door.c"] if '"tests/fuzz/door.h"' in program.read_text(encoding="utf-8") else []
+    door = [root / "tests/fuzz/kit/door.c"] if '"tests/fuzz/kit/door.h"' in program.read_text(encoding="utf-8") else []
     for path, function in entries:
         texts = [program] + door + [root / other for other, _ in entries if other != path and (root / other).is_file()]
         if not defines(root, path, function):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/fuzz/door.h"
+#include "tests/fuzz/kit/door.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "common/http/http_loop.h"
 #include "common/http/json.h"
 #include "common/http/server_private.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/kit/input.h"
 
 /* What is wrapped has no argument for a context, so there is one per process. */
 static struct {
