@@ -27,6 +27,7 @@
 #define VHCA_CODE_TOO_LATE	       "too_late"
 
 /* The plugin's in OpenSM, which the agent reads; superseded is the agent's to its peers, too. */
+#define VHCA_CODE_BAD_TICKET	    "bad_ticket"
 #define VHCA_CODE_BOTH_MEMBERSHIPS  "both_memberships"
 #define VHCA_CODE_CHANGED_MEANWHILE "changed_meanwhile"
 #define VHCA_CODE_EPOCH_TIE	    "epoch_tie"
@@ -38,6 +39,7 @@
 #define VHCA_CODE_REBUILDING	    "rebuilding"
 #define VHCA_CODE_SUPERSEDED	    "superseded"
 #define VHCA_CODE_TABLE_FULL	    "table_full"
+#define VHCA_CODE_TICKET_NOT_VALID  "ticket_not_valid"
 #define VHCA_CODE_UNKNOWN_PARTITION "unknown_partition"
 #define VHCA_CODE_UNKNOWN_PORT	    "unknown_port"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_HTTP_AUTH_PRIVATE_H
 #define VHCA_HTTP_AUTH_PRIVATE_H
-/* What server and client do with struct vhca_http_auth; only auth.c changes it. */
+/* What server, client and tickets do with struct vhca_http_auth; only auth.c changes it. */
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -34,5 +34,11 @@ struct vhca_http_auth {
 	size_t n_tokens;
 	struct vhca_http_token tokens[VHCA_HTTP_TOKENS_MAX];
 };
+
+/* Is the first of these n good for a client, by auth's authorities and what they have revoked? */
+bool vhca_http_auth_vouches(const struct vhca_http_auth *auth, gnutls_x509_crt_t *chain,
+			    unsigned int n);
+/* "cert:" and the first name of a certificate, else "cert-sha256:" and its digest. */
+int vhca_http_auth_name_of(const gnutls_datum_t *der, char ret[static VHCA_CALLER_NAME_MAX]);
 
 #endif

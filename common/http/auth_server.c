@@ -185,38 +185,36 @@ static time_t verdict_until(const struct vhca_http_auth *auth, const struct chai
  * A certificate of a web server or of somebody's mail may be of the same authority. One that names
  * no purpose is good for all.
  */
-static bool verify(const struct vhca_http_auth *auth, struct MHD_Connection *conn,
-		   time_t *ret_until)
+bool vhca_http_auth_vouches(const struct vhca_http_auth *auth, gnutls_x509_crt_t *chain,
+			    unsigned int n)
 {
 	gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
 					 .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
-	VHCA_CLEANUP(chain_done) struct chain chain = {.n = 0};
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	unsigned int wrong = 0;
-	bool verified;
 
-	verified = info && read_chain((gnutls_session_t)info->tls_session, &chain) == 0 &&
-		   gnutls_x509_trust_list_verify_crt2(auth->trust, chain.list, chain.n, &purpose, 1,
-						      KEYS, &wrong, NULL) == 0 &&
-		   wrong == 0;
-	*ret_until = verdict_until(auth, &chain, verified);
-	return verified;
+	return gnutls_x509_trust_list_verify_crt2(auth->trust, chain, n, &purpose, 1, KEYS, &wrong,
+						  NULL) == 0 &&
+	       wrong == 0;
 }
 
 /* Once for a connection, and again when a reload may have revoked it, or something expires. */
 static bool has_certificate(const struct vhca_http_request *req)
 {
+	VHCA_CLEANUP(chain_done) struct chain chain = {.n = 0};
 	const struct vhca_http_auth *auth = req->srv->auth;
+	const union MHD_ConnectionInfo *info;
 	struct vhca_http_peer *peer;
 
 	if (!auth->trust)
 		return false;
 	peer = vhca_http_peer_of(req->conn);
-	if (peer->verified_by != auth->number || time(NULL) >= peer->verified_until) {
-		peer->verified = verify(auth, req->conn, &peer->verified_until);
-		peer->verified_by = auth->number;
-	}
+	if (peer->verified_by == auth->number && time(NULL) < peer->verified_until)
+		return peer->verified;
+	info = MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	peer->verified = info && read_chain((gnutls_session_t)info->tls_session, &chain) == 0 &&
+			 vhca_http_auth_vouches(auth, chain.list, chain.n);
+	peer->verified_until = verdict_until(auth, &chain, peer->verified);
+	peer->verified_by = auth->number;
 	return peer->verified;
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "common/http/auth_private.h"
 #include "common/http/server_private.h"
 
 /* GnuTLS describes a session only after its handshake. */
@@ -112,19 +113,13 @@ static void free_certificate(gnutls_x509_crt_t *crt)
 		gnutls_x509_crt_deinit(*crt);
 }
 
-int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHCA_CALLER_NAME_MAX])
+int vhca_http_auth_name_of(const gnutls_datum_t *der, char ret[static VHCA_CALLER_NAME_MAX])
 {
 	static const char prefix[] = "cert:";
 	VHCA_CLEANUP(free_certificate) gnutls_x509_crt_t crt = NULL;
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	char name[VHCA_CALLER_NAME_MAX - sizeof(prefix) + 1];
-	const gnutls_datum_t *der = NULL;
-	unsigned int length = 0;
 
-	if (info)
-		der = gnutls_certificate_get_peers((gnutls_session_t)info->tls_session, &length);
-	if (!der || length == 0 || gnutls_x509_crt_init(&crt) < 0 ||
+	if (gnutls_x509_crt_init(&crt) < 0 ||
 	    gnutls_x509_crt_import(crt, der, GNUTLS_X509_FMT_DER) < 0)
 		return -EIO;
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(kinds); i++)
@@ -133,4 +128,16 @@ int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHC
 			return 0;
 		}
 	return name_by_digest(der, ret);
+}
+
+int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHCA_CALLER_NAME_MAX])
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	const gnutls_datum_t *der = NULL;
+	unsigned int length = 0;
+
+	if (info)
+		der = gnutls_certificate_get_peers((gnutls_session_t)info->tls_session, &length);
+	return der && length > 0 ? vhca_http_auth_name_of(der, ret) : -EIO;
 }
