@@ -17,6 +17,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import time
 import unittest
 import uuid
 
@@ -33,6 +34,7 @@ TOKENS = {"no token": None, "a wrong token": "the-token-of-nobody", "a token": "
 # At [api] listen; the tokens there, beside that of a reader.
 HERE = (("metrics", "GET", "/healthz", None, 200, None), ("read", "GET", "/v1/vfs", None, 200, None),
         ("operate", "DELETE", f"/v1/claims/{uuid.uuid4()}", None, 404, "no_such_claim"), ("admin", "DELETE", "/v1/drain", None, 200, None))
+SLOW = 25    # seconds; the door ends what is idle for 30
 RANKS = ("metrics", "read", "operate", "admin")
 MAY = {"agent": {"agent"}, "read": {"read"}, "admin": {"agent", "read", "admin"}, "nobody": set(), "operate": {"read"}}
 # What the plugin is asked: the role that is needed, and the status if it is there.
@@ -130,33 +132,39 @@ class Doors(unittest.TestCase):
             return self.heard_at_network(roles[name] if name else "read") + [(404, "no_such_path")]
         self.play(port, [asked[1:4] for asked in HERE] + [("GET", f"/v1/peer/claims/{uuid.uuid4()}", None)], expected)
 
+    def stays(self, agent, conn, token, say):
+        """Whether a connection lasts while reloads give its caller one role after the other: it may be idle for 30 s, which a machine can be too slow for."""
+        questions, sock, begun = [asked[1:4] for asked in HERE], None, 0
+        for role in RANKS:
+            say(role)
+            self.assertEqual(agent.request("POST", "/v1/reload")[0], 200)
+            try:
+                heard = self.ask(conn, token, questions)
+            except (http.client.RemoteDisconnected, OSError):
+                if sock and time.monotonic() > begun + SLOW:
+                    return False
+                raise
+            self.assertEqual(heard, self.heard_at_network(role))
+            self.assertIs(conn.sock, sock or conn.sock)
+            sock, begun = conn.sock, time.monotonic()
+        return True
+
     def test_every_role_by_token_and_by_certificate(self):
-        """And a reload changes them on connections that stay."""
-        port = fabric.free_port()
-        tokens = [(f"one-of-{role}", role, f"the-token-of-{role}-here") for role in RANKS]
-        self.write_tokens(*tokens)
-        agent = self.agent(self.network_door(port, "*:metrics"))
-        questions, certificate = [asked[1:4] for asked in HERE], "ca-clients-unlisted-now-kept"
-        with contextlib.ExitStack() as stack:
-            kept = [(stack.enter_context(self.connection(port, None)), *line) for line in tokens]
-            by_certificate = stack.enter_context(self.connection(port, certificate))
-            for conn, _, role, token in kept:
-                self.assertEqual(self.ask(conn, token, questions), self.heard_at_network(role))
-            self.assertEqual(self.ask(by_certificate, None, questions), self.heard_at_network("metrics"))
-            sockets = [conn.sock for conn, *_ in kept] + [by_certificate.sock]
-            self.write_tokens(*((name, RANKS[RANKS.index(role) - 1], token) for name, role, token in tokens))
-            for role in RANKS:
-                agent.write(conf_text(self.dir, self.network_door(port, f"cert:hv2.matrix:{role} *:metrics")))
-                self.assertEqual(agent.request("POST", "/v1/reload")[0], 200)
-                self.assertEqual(self.ask(by_certificate, None, questions), self.heard_at_network(role))
-            for conn, _, role, token in kept:
-                self.assertEqual(self.ask(conn, token, questions), self.heard_at_network(RANKS[RANKS.index(role) - 1]))
-            self.assertEqual([conn.sock for conn, *_ in kept] + [by_certificate.sock], sockets)
+        """A reload gives them, to connections that stay."""
+        port, secret = fabric.free_port(), "the-token-of-a-driver"
+        self.write_tokens(("driver", "read", secret))
+        agent = self.agent(self.network_door(port, ""))
+        for certificate, token, say in (
+                (None, secret, lambda role: self.write_tokens(("driver", role, secret))),
+                ("ca-clients-unlisted-now-kept", None, lambda role: agent.write(conf_text(self.dir, self.network_door(port, f"cert:hv2.matrix:{role} *:metrics"))))):
+            def play():
+                with self.connection(port, certificate) as conn:
+                    return self.stays(agent, conn, token, say)
+            self.assertTrue(any(play() for _ in range(20)), certificate)
         log = agent.log_text()
-        for name, _, token in tokens:
-            self.assertNotIn(token, log)
-            self.assertNotIn(hashlib.sha256(token.encode()).hexdigest(), log)
-        self.assertIn("audit: token:one-of-admin (admin, 127.0.0.1) DELETE /v1/drain: 200", log)
+        self.assertNotIn(secret, log)
+        self.assertNotIn(hashlib.sha256(secret.encode()).hexdigest(), log)
+        self.assertIn("audit: token:driver (admin, 127.0.0.1) DELETE /v1/drain: 200", log)
 
     def test_plain_http_has_the_roles_that_are_said(self):
         port = fabric.free_port()
