@@ -39,8 +39,8 @@ _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
 	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload support-bundle forget help'
-	local common='--json --socket --timeout --help --version' of_vfs='--domain --pf --fabric --numa --partition --limit'
-	local valued=' --socket --output --timeout --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --bandwidth --connections --domain --peer --final --limit '
+	local common='--json --socket --url --ca --cert --key --token-file --timeout --help --version' of_vfs='--domain --pf --fabric --numa --partition --limit'
+	local valued=' --socket --url --ca --cert --key --token-file --output --timeout --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --bandwidth --connections --domain --peer --final --limit '
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
@@ -50,7 +50,7 @@ _vhcactl()
 		esac
 	done
 	case $command:$prev in
-	*:--socket | *:--output)
+	*:--socket | *:--ca | *:--cert | *:--key | *:--token-file | *:--output)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* vhcactl: the command line to vhcad's HTTP API on its unix socket. */
+/* vhcactl: the command line to vhcad's HTTP API, on its unix socket or on another host. */
+#include <stdlib.h>
+
 #include "common/base/cleanup.h"
 #include "ctl/agent/commands.h"
+#include "ctl/cli/server.h"
 
 #define SOCKET_PATH "/run/vhcad/vhcad.sock"
 
 static const struct vhca_ctl_option options[] = {
 	[VHCA_OPT_JSON] = {"json", NULL, "print the agent's answer as it is"},
 	[VHCA_OPT_SOCKET] = {"socket", "PATH", "socket of the agent [" SOCKET_PATH "]"},
+	[VHCA_OPT_URL] = {"url", "URL",
+			  "https://HOST:PORT (or http://) of an agent [$VHCACTL_URL]"},
+	[VHCA_OPT_CA] = {"ca", "FILE",
+			 "PEM: the authority of the agent's certificate [$VHCACTL_CA]"},
+	[VHCA_OPT_CERT] = {"cert", "FILE", "PEM: the certificate to show [$VHCACTL_CERT]"},
+	[VHCA_OPT_KEY] = {"key", "FILE", "PEM: its key [$VHCACTL_KEY]"},
+	[VHCA_OPT_TOKEN_FILE] = {"token-file", "FILE",
+				 "the token to send is its first line [$VHCACTL_TOKEN_FILE]"},
 	[VHCA_OPT_TIMEOUT] = {"timeout", "SECONDS", "wait at most that long for an answer"},
 	[VHCA_OPT_HELP] = {"help", NULL, "explain vhcactl or the command"},
 	[VHCA_OPT_VERSION] = {"version", NULL, "print the version of vhcactl"},
@@ -55,18 +66,63 @@ static const struct vhca_ctl_command *const commands[] = {
 	&vhca_cmd_support_bundle, &vhca_cmd_forget,
 };
 
+static const char *environment(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] ? value : NULL;
+}
+
+/* Who says on the command line who he is, is not somebody else in part. */
+static void take_environment(struct vhca_ctl *ctl)
+{
+	static const struct {
+		enum vhca_ctl_opt opt;
+		const char *name;
+	} who[] = {{VHCA_OPT_CERT, "VHCACTL_CERT"},
+		   {VHCA_OPT_KEY, "VHCACTL_KEY"},
+		   {VHCA_OPT_TOKEN_FILE, "VHCACTL_TOKEN_FILE"}};
+	const char **opts = ctl->opts;
+	bool is_said = opts[VHCA_OPT_CERT] || opts[VHCA_OPT_KEY] || opts[VHCA_OPT_TOKEN_FILE];
+
+	if (!opts[VHCA_OPT_CA])
+		opts[VHCA_OPT_CA] = environment("VHCACTL_CA");
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(who) && !is_said; i++)
+		opts[who[i].opt] = environment(who[i].name);
+}
+
+static int by_url(struct vhca_ctl *ctl, const char *what, const char *url, struct vhca_error *err)
+{
+	int r = vhca_ctl_parse_url(ctl, what, url, err);
+
+	ctl->server.denied = "--cert FILE and --key FILE with a certificate that [tls] ca in that "
+			     "host's vhcad.conf knows, or --token-file FILE";
+	ctl->server.silent = "systemctl status vhcad there, and [api] listen in its vhcad.conf; of "
+			     "https, --ca has to know the agent's certificate, and --url to name "
+			     "it as that does";
+	if (r < 0)
+		return r;
+	take_environment(ctl);
+	return vhca_ctl_use_url(ctl, (struct vhca_http_auth_files){0}, err);
+}
+
+/* The environment says where only if the command line does not. */
 static int connect_agent(struct vhca_ctl *ret, struct vhca_error *err)
 {
-	(void)err;
-	ret->server = (struct vhca_ctl_server){
-		.name = "the agent",
-		.socket_path =
-			ret->opts[VHCA_OPT_SOCKET] ? ret->opts[VHCA_OPT_SOCKET] : SOCKET_PATH,
-		.url = "http://localhost",
-		.denied = "be root, or a member of the group that [api] group in vhcad.conf names",
-		.silent = "systemctl status vhcad; journalctl -u vhcad",
-	};
-	return 0;
+	const char *socket = ret->opts[VHCA_OPT_SOCKET], *url = ret->opts[VHCA_OPT_URL],
+		   *usual = environment("VHCACTL_URL");
+
+	ret->server.name = "the agent";
+	if (socket && url)
+		return vhca_ctl_refuse(err, "--socket and --url: one of them", "vhcactl help");
+	if (url)
+		return by_url(ret, "--url", url, err);
+	if (!socket && usual)
+		return by_url(ret, "VHCACTL_URL", usual, err);
+	ret->server.denied =
+		"be root, or a member of the group that [api] group in vhcad.conf names";
+	ret->server.silent = "systemctl status vhcad; journalctl -u vhcad";
+	return vhca_ctl_use_socket(ret, socket ? socket : SOCKET_PATH, err);
 }
 
 int main(int argc, char **argv)
@@ -74,9 +130,9 @@ int main(int argc, char **argv)
 	static const struct vhca_ctl_program vhcactl = {
 		.name = "vhcactl",
 		.manual = "vhcactl(1)",
-		.about = "Looks at the InfiniBand VFs that vhcad keeps on this host, attaches and "
-			 "detaches them, and\n"
-			 "migrates domains with them.\n",
+		.about = "Looks at the InfiniBand VFs that vhcad keeps on this host, or on that of "
+			 "--url, attaches and\n"
+			 "detaches them, and migrates domains with them.\n",
 		.peers = "agent or a peer of it",
 		.options = options,
 		.n_options = VHCA_AGENT_OPTS,

@@ -9,7 +9,6 @@
 #include "ctl/cli/table.h"
 
 #define VHCA_CTL_PATH_MAX 2048
-#define VHCA_CTL_URL_MAX  320 /* without a path */
 #define VHCA_CTL_READ_MS  10000
 #define VHCA_CTL_CHANGE_MS \
 	180000 /* attach and detach wait for the guest: longer than the agent's own time-outs */

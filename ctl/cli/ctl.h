@@ -12,6 +12,7 @@
 
 #define VHCA_CTL_ARGS_MAX 2
 #define VHCA_CTL_OPTS_MAX 64
+#define VHCA_CTL_URL_MAX  320 /* without a path */
 
 struct vhca_http_auth;
 
@@ -19,6 +20,11 @@ struct vhca_http_auth;
 enum vhca_ctl_opt {
 	VHCA_OPT_JSON,
 	VHCA_OPT_SOCKET,
+	VHCA_OPT_URL,
+	VHCA_OPT_CA,
+	VHCA_OPT_CERT,
+	VHCA_OPT_KEY,
+	VHCA_OPT_TOKEN_FILE,
 	VHCA_OPT_TIMEOUT,
 	VHCA_OPT_HELP,
 	VHCA_OPT_VERSION,
@@ -33,12 +39,12 @@ struct vhca_ctl_option {
 	const char *several; /* hint for who gives it twice; NULL: there is none */
 };
 
-/* Whom to ask. All strings and auth are borrowed. */
+/* Whom to ask. All strings are borrowed. */
 struct vhca_ctl_server {
-	const char *name;	 /* for messages: "the agent" */
-	const char *socket_path; /* NULL: by url alone */
-	const char *url;	 /* without a path: "http://localhost" for a socket */
-	const struct vhca_http_auth *auth;
+	const char *name;	     /* for messages: "the agent" */
+	const char *socket_path;     /* NULL: by url alone */
+	char url[VHCA_CTL_URL_MAX];  /* without a path: "http://localhost" for a socket */
+	struct vhca_http_auth *auth; /* owned */
 	const char *denied, *silent; /* the way out: the socket is forbidden; there is no answer */
 };
 
@@ -79,7 +85,8 @@ struct vhca_ctl_program {
 	unsigned int n_commands;
 	/* Fills ret->server from the options before a command runs. */
 	int (*connect)(struct vhca_ctl *ret, struct vhca_error *err);
-	void (*disconnect)(struct vhca_ctl *ctl); /* behind each connect(); NULL: nothing to do */
+	void (*disconnect)(struct vhca_ctl *ctl); /* behind each connect(), for ctl->connection;
+						   * NULL: nothing to do */
 };
 
 /* The whole program: the exit status of main(). */

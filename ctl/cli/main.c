@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
 
+#include "common/http/auth.h"
 #include "config.h"
 #include "ctl/cli/options.h"
 
@@ -22,6 +23,7 @@ static int run(const struct vhca_ctl_program *program, int argc, char **argv,
 	r = program->connect(&ctl, err);
 	if (r == 0)
 		r = cmd->run(&ctl, err);
+	(void)vhca_http_auth_free(ctl.server.auth);
 	if (program->disconnect)
 		program->disconnect(&ctl);
 	return r;

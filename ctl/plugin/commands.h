@@ -5,12 +5,7 @@
 #include "ctl/cli/ctl.h"
 
 enum vhca_plugin_opt {
-	VHCA_OPT_URL = VHCA_CTL_OPTS_SHARED,
-	VHCA_OPT_CA,
-	VHCA_OPT_CERT,
-	VHCA_OPT_KEY,
-	VHCA_OPT_TOKEN_FILE,
-	VHCA_OPT_CONFIG,
+	VHCA_OPT_CONFIG = VHCA_CTL_OPTS_SHARED,
 	VHCA_PLUGIN_OPTS_COMMON, /* from here on: only for commands that list them */
 	VHCA_OPT_PORT = VHCA_PLUGIN_OPTS_COMMON,
 	VHCA_OPT_MODE,

@@ -101,10 +101,11 @@ class Usage(CtlCase):
         self.assertEqual(self.complete("claims", "--partition", ""), [])
         self.assertEqual(self.complete("claims", "--p"), ["--pf", "--partition"])
         self.assertEqual(self.complete("attach", "vm1", "ib0", "--g"), ["--guid"])
-        self.assertEqual(self.complete("migrate", "vm1", "--ca"), ["--cancel"])
+        self.assertEqual(self.complete("migrate", "vm1", "--can"), ["--cancel"])
         self.assertEqual(self.complete("mig"), ["migrate", "migrations"])
         self.assertEqual(self.complete("explain", "--ch"), ["--check"])
         self.assertEqual(self.complete("drain", "--p"), ["--park"])
+        self.assertEqual(self.complete("--url", "https://hv1:8516", "--token-file", "t", "und"), ["undrain"])
 
     def test_completion_knows_what_each_list_takes(self):
         with open(os.path.join(SOURCE, "ctl/vhcactl.bash"), encoding="ascii") as f:
