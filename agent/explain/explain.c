@@ -16,6 +16,20 @@ static const char *reason_of(const struct vhca_vf *vf)
 	return vf->reason[0] ? vf->reason : "no reason is known";
 }
 
+/* What has no fix because it goes on by itself, or not: who looks, sees which. */
+static void fix_waiting(const struct explain_look *l, struct vhca_finding *f)
+{
+	bool is_asked = l->claim && (l->claim->sm_answer == VHCA_ANSWER_NONE ||
+				     l->claim->sm_answer == VHCA_ANSWER_UNREACHABLE);
+
+	if (is_asked && l->ex->sm->sends)
+		explain_fix(f, "vhcactl watch; vhcactl outbox says what the subnet manager has not "
+			       "answered");
+	else
+		explain_fix(f, "vhcactl watch; journalctl -u vhcad | grep %s",
+			    VHCA_BDF_STR(l->vf->bdf));
+}
+
 /* ---- the adapter and the function ---- */
 
 /* A count that is not the configured one concerns a VF that exists only indirectly. */
@@ -32,7 +46,7 @@ static void check_firmware(const struct explain_look *l, struct vhca_finding *f)
 	} else if (l->hca->problem[0]) {
 		explain_say(f, l->vf->present ? VHCA_FINDING_WARNING : VHCA_FINDING_WRONG, "%s",
 			    l->hca->problem);
-		explain_fix(f, "%s", l->hca->problem_fix);
+		explain_fix(f, "%s", l->hca->problem_fix[0] ? l->hca->problem_fix : "vhcactl hcas");
 	} else if (pf->total_vfs == 0) {
 		explain_say(f, VHCA_FINDING_WRONG,
 			    "the adapter %s offers no VFs: SR-IOV is off in it",
@@ -182,15 +196,18 @@ static void check_unclaimed_guid(const struct explain_look *l, struct vhca_findi
 {
 	const struct vhca_identity_state *hw = &l->vf->hw;
 
-	if (!l->vf->hw_known)
+	if (!l->vf->hw_known) {
 		explain_say(f, VHCA_FINDING_UNKNOWN,
 			    "its GUID was not read: no claim of vhcad stands for it");
-	else if (hw->requested == VHCA_GUID_ALL1)
+	} else if (hw->requested == VHCA_GUID_ALL1) {
 		explain_say(f, VHCA_FINDING_OK, "nobody has it, and it shows nobody's GUID");
-	else
+	} else {
 		explain_say(f, l->user ? VHCA_FINDING_OK : VHCA_FINDING_WARNING,
 			    "it shows GUID %s, which vhcad did not give it",
 			    VHCA_GUID_STR(hw->requested));
+		if (!l->user)
+			fix_waiting(l, f);
+	}
 }
 
 static void check_claimed_guid(const struct explain_look *l, struct vhca_finding *f)
@@ -238,6 +255,8 @@ static void check_guid(const struct explain_look *l, struct vhca_finding *f)
 	} else if (l->claim->custody == VHCA_CUSTODY_RESERVED) {
 		explain_say(f, VHCA_FINDING_WARNING, "GUID %s is reserved: %s",
 			    VHCA_GUID_STR(l->claim->identity.guid), reason_of(l->vf));
+		explain_fix(f, "start domain %s, or vhcactl detach %s %s", l->claim->domain_name,
+			    l->claim->domain_name, l->claim->name);
 	} else if (vhca_claim_awaits(l->claim) == VHCA_AWAITS_SM) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "GUID %s is held back: the subnet manager knows it at another host",
@@ -252,9 +271,11 @@ static void check_guid(const struct explain_look *l, struct vhca_finding *f)
 	} else if (l->vf->state == VHCA_VF_FREE || l->vf->state == VHCA_VF_CLAIMED) {
 		explain_say(f, VHCA_FINDING_WARNING, "GUID %s is promised and not written yet: %s",
 			    VHCA_GUID_STR(l->claim->identity.guid), reason_of(l->vf));
+		fix_waiting(l, f);
 	} else if (l->vf->state == VHCA_VF_SCRUBBING) {
 		explain_say(f, VHCA_FINDING_WARNING, "GUID %s is being withdrawn: %s",
 			    VHCA_GUID_STR(l->claim->identity.guid), reason_of(l->vf));
+		fix_waiting(l, f);
 	} else {
 		check_claimed_guid(l, f);
 	}
@@ -282,6 +303,7 @@ static void check_link_policy(const struct explain_look *l, struct vhca_finding 
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "the VF's link policy is %s, although nobody has the VF",
 			    vhca_link_policy_to_string(l->vf->hw.policy));
+		fix_waiting(l, f);
 	} else {
 		explain_say(f, VHCA_FINDING_OK, "the VF's link policy is %s",
 			    vhca_link_policy_to_string(l->vf->hw.policy));
@@ -305,6 +327,7 @@ static void check_attached(const struct explain_look *l, struct vhca_finding *f)
 		explain_fix(f, "virsh dumpxml %s", l->claim->domain_name);
 	} else if (!l->user) {
 		explain_say(f, VHCA_FINDING_WARNING, "it has just left its guest");
+		fix_waiting(l, f);
 	} else {
 		explain_say(f, VHCA_FINDING_OK, "domain %s has it as %s%s%s", l->claim->domain_name,
 			    l->claim->name, l->claim->has_guest ? ", in the guest at " : "",
@@ -393,14 +416,33 @@ static void say_differs(const struct vhca_claim *c, struct vhca_finding *f)
 	explain_fix(f, "%s", c->differs.hint);
 }
 
+static void fix_request(const struct vhca_domain *dom, const struct vhca_error *why,
+			struct vhca_finding *f)
+{
+	if (why->hint[0])
+		explain_fix(f, "%s", why->hint);
+	else
+		explain_fix(f, "journalctl -u vhcad | grep %s", dom->info->name);
+}
+
 static void check_request(const struct vhca_explain *ex, const struct vhca_domain *dom,
 			  const struct vhca_vf_request *want, struct vhca_finding *f)
 {
 	const struct vhca_claim *c = vhca_model_claim_of(ex->model, &dom->info->uuid, want->name);
 	const struct vhca_error *problem = vhca_domain_problem(dom, want->name);
+	const struct vhca_error *failed = vhca_domain_failed(dom, want->name);
 
 	if (c && c->differs.kind) {
 		say_differs(c, f);
+	} else if (c && c->failure.kind) {
+		explain_say(f, VHCA_FINDING_WRONG, "%s loses VF %s: %s", want->name,
+			    VHCA_BDF_STR(c->vf->bdf), c->failure.msg);
+		fix_request(dom, &c->failure, f);
+	} else if (c && failed) {
+		/* Whoever asks now is told the same as between two tries. */
+		explain_say(f, VHCA_FINDING_WARNING, "%s is tried again, with VF %s; last time: %s",
+			    want->name, VHCA_BDF_STR(c->vf->bdf), failed->msg);
+		fix_request(dom, failed, f);
 	} else if (c) {
 		explain_say(f, VHCA_FINDING_OK, "%s has VF %s", want->name,
 			    VHCA_BDF_STR(c->vf->bdf));
@@ -410,10 +452,7 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 			    want->partition);
 	} else if (problem) {
 		explain_say(f, VHCA_FINDING_WRONG, "%s has no VF: %s", want->name, problem->msg);
-		if (problem->hint[0])
-			explain_fix(f, "%s", problem->hint);
-		else
-			explain_fix(f, "journalctl -u vhcad | grep %s", dom->info->name);
+		fix_request(dom, problem, f);
 	} else {
 		explain_say(f, VHCA_FINDING_WARNING, "%s has no VF yet%s", want->name,
 			    dom->incoming ? ": the domain is still coming in" : "");
@@ -449,7 +488,8 @@ unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct v
 			    "libvirt is not connected: what the domain asks for is not known");
 		explain_fix(&ret[n++], "systemctl status libvirtd");
 	} else if (!dom) {
-		explain_say(&ret[n++], VHCA_FINDING_WARNING, "the domain does not run here");
+		explain_say(&ret[n], VHCA_FINDING_WARNING, "the domain does not run here");
+		explain_fix(&ret[n++], "virsh list --all; it is asked for VFs when it runs");
 	} else if (dom->unreadable.kind) {
 		explain_say(&ret[n], VHCA_FINDING_WRONG,
 			    "it cannot be read, so what it asks for waits: %s",

@@ -214,6 +214,8 @@ void explain_partition(const struct explain_look *l, struct vhca_finding *f)
 	} else if (id->n_pkeys == 0) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "the VF was claimed without a partition: its guest sees no P_Key");
+		explain_fix(f, "end the claim and make it with a partition; a cloud's port: PUT "
+			       "/v1/fabrics/FABRIC/ports/MAC/partitions");
 	} else if (!explain_is_mlx4(l)) {
 		check_partition_at_sm(l, f);
 	} else if (l->port->port == 0) {
@@ -266,6 +268,14 @@ static void check_claimed_table(const struct explain_look *l, struct vhca_findin
 	}
 }
 
+static void say_foreign_keys(const struct explain_look *l, struct vhca_finding *f)
+{
+	explain_say(f, l->user ? VHCA_FINDING_OK : VHCA_FINDING_WARNING,
+		    "the VF shows P_Keys that vhcad did not give it");
+	if (!l->user)
+		explain_fix(f, "vhcactl vfs says what it waits for; nobody gets it as it is");
+}
+
 void explain_table(const struct explain_look *l, struct vhca_finding *f)
 {
 	static const struct vhca_identity nothing = {.guid = VHCA_GUID_ALL1};
@@ -284,6 +294,5 @@ void explain_table(const struct explain_look *l, struct vhca_finding *f)
 	else if (vhca_identity_difference(&l->vf->hw, &nothing) < 0)
 		explain_say(f, VHCA_FINDING_OK, "the VF shows no P_Key");
 	else
-		explain_say(f, l->user ? VHCA_FINDING_OK : VHCA_FINDING_WARNING,
-			    "the VF shows P_Keys that vhcad did not give it");
+		say_foreign_keys(l, f);
 }

@@ -133,7 +133,8 @@ static void check_adapters(const struct vhca_explain *ex, struct vhca_finding *r
 			check_port(hca, &ret[VHCA_READINESS_PORT_DOWN]);
 		if (hca->problem[0] && problem->status == VHCA_FINDING_OK) {
 			explain_say(problem, VHCA_FINDING_WRONG, "%s", hca->problem);
-			explain_fix(problem, "%s", hca->problem_fix);
+			if (hca->problem_fix[0])
+				explain_fix(problem, "%s", hca->problem_fix);
 		}
 	}
 	find_absent(ex, &absent);

@@ -377,12 +377,34 @@ struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *
 	return NULL;
 }
 
-const struct vhca_error *vhca_domain_problem(const struct vhca_domain *dom, const char *name)
+static const struct vhca_request_state *find_request(const struct vhca_domain *dom,
+						     const char *name)
 {
 	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
-		if (strcmp(dom->requests[i].name, name) == 0 && dom->requests[i].problem.kind)
-			return &dom->requests[i].problem;
+		if (strcmp(dom->requests[i].name, name) == 0)
+			return &dom->requests[i];
 	return NULL;
+}
+
+const struct vhca_error *vhca_domain_problem(const struct vhca_domain *dom, const char *name)
+{
+	const struct vhca_request_state *st = find_request(dom, name);
+
+	return st && st->problem.kind ? &st->problem : NULL;
+}
+
+const struct vhca_error *vhca_domain_failed(const struct vhca_domain *dom, const char *name)
+{
+	const struct vhca_request_state *st = find_request(dom, name);
+
+	return st && st->failed.kind ? &st->failed : NULL;
+}
+
+void vhca_domain_served(struct vhca_domain *dom, const char *name)
+{
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
+		if (strcmp(dom->requests[i].name, name) == 0)
+			dom->requests[i].failed = (struct vhca_error)VHCA_ERROR_INIT;
 }
 
 struct vhca_domain *vhca_model_add_domain(struct vhca_model *m)

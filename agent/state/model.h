@@ -405,6 +405,7 @@ struct vhca_hca {
 struct vhca_request_state {
 	char name[VHCA_NAME_MAX];
 	struct vhca_error problem;
+	struct vhca_error failed; /* why the last VF that it got went, until a guest has one */
 	uint64_t retry_ms;
 	struct vhca_backoff backoff;
 };
@@ -494,6 +495,10 @@ struct vhca_domain *vhca_model_domain(struct vhca_model *m, const struct vhca_uu
 struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *name);
 /* Why the domain has no VF of that name, which it asks for; NULL if nothing has failed. */
 const struct vhca_error *vhca_domain_problem(const struct vhca_domain *dom, const char *name);
+/* Why the try before this one failed, while it is tried again; NULL = it is the first. */
+const struct vhca_error *vhca_domain_failed(const struct vhca_domain *dom, const char *name);
+/* A guest has the VF that was asked for by this name. */
+void vhca_domain_served(struct vhca_domain *dom, const char *name);
 struct vhca_domain *vhca_model_add_domain(struct vhca_model *m);
 void vhca_model_drop_domain(struct vhca_model *m, struct vhca_domain *dom);
 bool vhca_model_suppressed(const struct vhca_model *m, const struct vhca_uuid *domain,

@@ -63,6 +63,7 @@ void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim
 	request_state(e, dom, claim->name)->backoff.cap_ms =
 		claim->sm_answer == VHCA_ANSWER_SUPERSEDED ? OWNED_CAP_MS : REQUEST_CAP_MS;
 	request_failed(e, dom, claim->name, &claim->failure);
+	request_state(e, dom, claim->name)->failed = claim->failure;
 }
 
 /* Each time costs the SM two reports and libvirt an attach, and a guest decides how often. One that

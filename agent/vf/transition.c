@@ -79,14 +79,17 @@ static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_c
 }
 
 /* The guest takes VFs after all. */
-static void forget_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
+static void forget_failed(struct vhca_engine *e, const struct vhca_claim *c)
 {
+	struct vhca_domain *dom = engine_claim_domain(e, c);
 	struct vhca_hca *hca;
 	struct vhca_vf *vf;
 
+	if (dom)
+		vhca_domain_served(dom, c->name);
 	TAILQ_FOREACH (hca, &e->model.hcas, link)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vhca_uuid_equal(&vf->failed_guest, domain))
+			if (vhca_uuid_equal(&vf->failed_guest, &c->domain))
 				vf->failed_guest = (struct vhca_uuid){{0}};
 }
 
@@ -131,7 +134,7 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 	if (vf->claim && vf->state == VHCA_VF_ATTACHED) {
 		vf->claim->stripped = false;
 		vf->failures = 0;
-		forget_failed(e, &vf->claim->domain);
+		forget_failed(e, vf->claim);
 	}
 	if (vf->state == VHCA_VF_DETACHING)
 		engine_begin_detach(e, vf);
