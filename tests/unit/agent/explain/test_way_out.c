@@ -232,10 +232,12 @@ static void test_host_is_full(void **state)
 static void eject(struct world *w)
 {
 	const struct vhca_claim *c = first_claim(w);
+	int v = world_vf_of(w, 0, "ib0");
 
-	if (!c || c->vf->state != VHCA_VF_ATTACHED || c->vf->committing)
+	/* The agent may not have seen yet that it has ejected this one. */
+	if (v < 0 || !c || c->vf->state != VHCA_VF_ATTACHED || c->vf->committing)
 		return;
-	world_vf_unplug(&w->vfs[world_vf_of(w, 0, "ib0")]);
+	world_vf_unplug(&w->vfs[v]);
 	world_look(w, 0);
 }
 
