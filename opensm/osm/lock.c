@@ -20,6 +20,16 @@ static _Thread_local struct {
 	void *ctx;
 } meanwhile;
 
+/* The thread sanitizer of gcc 12 has to be told of these, else all that they guard is a race. */
+#ifdef __SANITIZE_THREAD__
+extern void AnnotateRWLockAcquired(const char *file, int line, const volatile void *lock,
+				   long is_exclusive);
+#define TELL_SANITIZER(lock, is_exclusive) \
+	AnnotateRWLockAcquired(__FILE__, __LINE__, lock, is_exclusive)
+#else
+#define TELL_SANITIZER(lock, is_exclusive)
+#endif
+
 /* Not by trying now and then: who is in the queue gets it when it is free, also from readers that
  * take turns. */
 static void wait_for(struct osm_opensm *osm, timed_fn lock)
@@ -32,9 +42,10 @@ static void wait_for(struct osm_opensm *osm, timed_fn lock)
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
 		if (lock(&osm->lock.lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
-			return;
+			break;
 		meanwhile.fn(meanwhile.ctx);
 	}
+	TELL_SANITIZER(&osm->lock.lock, lock == pthread_rwlock_clockwrlock);
 }
 
 void vhca_osm_lock_shared(struct osm_opensm *osm)
