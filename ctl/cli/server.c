@@ -50,7 +50,8 @@ int vhca_ctl_parse_url(struct vhca_ctl *ctl, const char *what, const char *url,
 	len = strlen(own);
 	if (len > 0 && own[len - 1] == '/')
 		own[len - 1] = '\0';
-	if (host[0] && !strpbrk(own + (host - url), "/?#@"))
+	host = own + (host - url);
+	if (host[0] && !strpbrk(host, "/?#@"))
 		return 0;
 	(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
 			     "%s: a host and a port, and nothing else", what);

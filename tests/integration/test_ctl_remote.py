@@ -141,6 +141,7 @@ class Remote(unittest.TestCase):
                             (("--cert", "/f"), "a unix socket asks for no certificate and no token"),
                             (("--url", "http://h:1", "--token-file", "/f"), "certificates and tokens go by https only"),
                             (("--url", "h:1"), "--url: neither https://HOST:PORT nor http://HOST:PORT"),
+                            (("--url", "https:///"), "--url: a host and a port, and nothing else"),    # curl would ask a host "v1"
                             (("--url", self.url, "--cert", f"{self.dir}/client.pem"), "client.pem: a certificate needs its key"),
                             (("--url", self.url, "--token-file", f"{self.dir}/none"), "/none: No such file")):
             p = self.ctl(*args, "vfs")
