@@ -53,9 +53,9 @@ class Watch(CtlCase):
         self.assertEqual(p.wait(timeout=60), -signal.SIGINT)
 
     def test_texts_cannot_move_the_cursor(self):
-        bad = {**events(1, 1)[0], "subject": "a\u009b2J", "text": "b\x1b[2J\nc"}
+        bad = {**events(1, 1)[0], "kind": "v\x1bf", "subject": "a\u009b2J", "text": "b\x1b[2J\nc"}
         self.agent({"GET /v1/events": {"cursor": "a.1", "events": [bad]}})
-        self.assertRegex(self.start().stdout.readline(), r"^\S+ \S+  vf +a\?\??2J: b\?\[2J\?c\n$")
+        self.assertRegex(self.start().stdout.readline(), r"^\S+ \S+  v\?f +a\?\??2J: b\?\[2J\?c\n$")
 
     def test_since_and_json(self):
         self.serve()

@@ -26,7 +26,7 @@ struct watch {
 
 static void print_event(const struct vhca_ctl *ctl, struct json_object *event)
 {
-	char time[32];
+	char head[96];
 	struct vhca_strbuf sb;
 
 	if (ctl->opts[VHCA_OPT_JSON]) {
@@ -34,9 +34,11 @@ static void print_event(const struct vhca_ctl *ctl, struct json_object *event)
 			event, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 		return;
 	}
-	vhca_strbuf_init(&sb, time, sizeof(time));
+	vhca_strbuf_init(&sb, head, sizeof(head));
 	vhca_view_time(&sb, vhca_view_u64(event, "time_ms"));
-	(void)printf("%s  %-7s ", time, vhca_view_text(event, "kind"));
+	vhca_strbuf_add(&sb, "  %-7.32s ", vhca_view_text(event, "kind"));
+	vhca_blot_controls(head);
+	(void)fputs(head, stdout);
 	vhca_print_text(vhca_view_text(event, "subject"));
 	(void)fputs(": ", stdout);
 	vhca_print_text(vhca_view_text(event, "text"));
