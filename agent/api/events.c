@@ -8,7 +8,7 @@
 #include "common/base/codes.h"
 #include "common/base/text.h"
 
-#define POLLS_MAX	 64 /* long polls waiting at once; more are refused */
+#define POLLS_MAX	 64 /* long polls waiting at once at one door; more are refused */
 #define POLL_SECONDS_MAX 60
 
 /* A GET /v1/events that waits for something to tell. */
@@ -23,7 +23,6 @@ struct poll {
 
 struct api_polls {
 	TAILQ_HEAD(, poll) list;
-	unsigned int n;
 	struct vhca_loop *loop;
 	struct vhca_events *events;
 	struct vhca_timer *wake; /* answers from the loop, not from where the event happened */
@@ -46,7 +45,6 @@ static void answer_poll(struct poll *p)
 	reply_events(p->req, p->all->events, p->since);
 	vhca_http_loop_kick(p->adapter);
 	TAILQ_REMOVE(&p->all->list, p, link);
-	p->all->n--;
 	vhca_timer_free(p->timer);
 	free(p);
 }
@@ -77,16 +75,20 @@ static void on_event(void *arg)
 {
 	struct api_polls *all = arg;
 
-	if (all->n)
+	if (!TAILQ_EMPTY(&all->list))
 		vhca_timer_arm_ms(all->wake, 0);
 }
 
 static int start_poll(const struct poll *like, uint64_t seconds, struct vhca_error *err)
 {
 	struct api_polls *all = like->all;
+	unsigned int n = 0;
 	struct poll *p;
 
-	if (all->n == POLLS_MAX) {
+	/* Of one door, so that readers on the network keep nobody at the socket from waiting. */
+	TAILQ_FOREACH (p, &all->list, link)
+		n += p->adapter == like->adapter;
+	if (n >= POLLS_MAX) {
 		(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "too_many_waiting", 0,
 				     "%d requests wait for events already", POLLS_MAX);
 		vhca_error_hint(err, "ask again after a second, or without wait");
@@ -100,7 +102,6 @@ static int start_poll(const struct poll *like, uint64_t seconds, struct vhca_err
 		return vhca_error_no_memory(err, "request");
 	}
 	TAILQ_INSERT_TAIL(&all->list, p, link);
-	all->n++;
 	vhca_timer_arm_ms(p->timer, seconds * 1000);
 	vhca_http_on_cancel(p->req, on_poll_cancel, p);
 	return 0;

@@ -194,6 +194,26 @@ class Doors(unittest.TestCase):
             return re.search(r"late or too many: .*source \d", agent.log_text())
         agent.wait(crowd_is_told, 200)
 
+    def test_who_waits_on_the_network_keeps_nobody_here_from_waiting(self):
+        """One address has as many long polls as the door takes; who waits at the socket is none of them."""
+        port = fabric.free_port()
+        agent = self.agent(f"[api]\nlisten = 127.0.0.1:{port}\nlisten_roles = *:read\n")
+
+        def waits(source, seconds):
+            conn = http.client.HTTPConnection("127.0.0.1", port, timeout=90, source_address=(source, 0))
+            conn.request("GET", f"/v1/events?since=now&wait={seconds}")
+            return conn
+
+        def all_wait():
+            with contextlib.ExitStack() as stack:
+                for _ in range(64):
+                    stack.enter_context(contextlib.closing(waits("127.0.0.1", 60)))
+                with contextlib.closing(waits("127.0.0.2", 1)) as another:
+                    status = another.getresponse().status
+                self.assertEqual(agent.get("/v1/events?since=now&wait=1")[0], 200)
+            return status == 503
+        agent.wait(all_wait, 200)
+
     def test_both_doors_see_the_same_events(self):
         """Who waits at one hears of what was done at the other, at once."""
         port = fabric.free_port()
