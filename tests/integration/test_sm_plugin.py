@@ -556,14 +556,15 @@ class Meanwhile(Health):
             before = self.sweeps()
             self.sm.resweep()
             fabric.wait_for("a heavy sweep", lambda: self.sweeps() > before, 60)
-            self.sweeps()    # has looked after it, too
+            self.check(self.sm.api.call("GET", "/v1/fabric", timeout=60), 200)    # it has looked after the sweep, too
             return True
         self.begin(lids=True)
-        self.assertGreater(self.at_each(sweep), 2)
+        self.assertGreater(self.at_each(sweep), 1)
         self.assertEqual(self.sm.stop(), 0)
 
     def sweeps(self):
-        return self.check(self.sm.api.call("GET", "/v1/fabric", timeout=60), 200)["sweeps"]
+        """For which it takes no lock: those who ask until there is one are not counted."""
+        return self.sm.api.metrics()["vhcasm_heavy_sweeps_total"]
 
     def test_it_ends(self):
         self.begin()

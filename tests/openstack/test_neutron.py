@@ -557,8 +557,9 @@ class Evacuation(Case):
 
     def test_bound_elsewhere_meanwhile(self):
         """RabbitMQ has lost the message: what was true when it was plugged is no evidence."""
-        port = self.plug()
-        with mock.patch.object(vhca_agent.Agent, 'mark'):
+        with mock.patch.object(vhca_agent.Agent, 'mark'):    # from the first one on: one that is late would be heard
+            port = self.plug()
+            self.until(lambda: self.is_settled(self.agent))
             self._update('ports', port['id'], {'port': {portbindings.HOST_ID: OTHER_HOST}})
             self.assertFalse(self.begins())
             self.until_down_by(f'Neutron {MAC} at {OTHER_HOST}')
