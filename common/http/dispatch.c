@@ -136,6 +136,21 @@ static const struct vhca_http_route *check_route(struct vhca_http_request *req,
 	return route;
 }
 
+/* A browser shows its user's certificate for any page, and asks first only where a page does more
+ * than a form can. It says that there is a page, though, and no other client says so. */
+static int refuse_page(const struct vhca_http_request *req, struct vhca_error *err)
+{
+	if (strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0)
+		return 0;
+	if (!vhca_http_header(req, "Origin"))
+		return 0;
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+			     "header: Origin: a web page may change nothing here: %s %.80s",
+			     req->method, req->path);
+	vhca_error_hint(err, "a program says no Origin");
+	return -EINVAL;
+}
+
 void vhca_http_dispatch(struct vhca_http_request *req)
 {
 	const struct vhca_http_route *route = NULL;
@@ -150,7 +165,8 @@ void vhca_http_dispatch(struct vhca_http_request *req)
 		(void)vhca_error_set(&err, VHCA_ERR_INVALID, VHCA_CODE_BODY_TOO_LARGE, 0,
 				     "body: longer than %zu bytes", req->srv->body_max);
 	if (!route || vhca_http_caller_check(req, route->role, &err) < 0 ||
-	    take_query(req, &err) < 0 || check_query(req, route, &err) < 0 ||
+	    refuse_page(req, &err) < 0 || take_query(req, &err) < 0 ||
+	    check_query(req, route, &err) < 0 ||
 	    (!is_blank(req->text, req->text_len) &&
 	     vhca_json_parse(req->text, req->text_len, &req->body, &err) < 0))
 		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);

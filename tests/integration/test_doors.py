@@ -214,6 +214,22 @@ class Doors(unittest.TestCase):
             return status == 503
         agent.wait(all_wait, 200)
 
+    def test_no_web_page_changes_anything(self):
+        """A browser shows its user's certificate for any page that asks, and sends a POST of plain text without a question."""
+        port = fabric.free_port()
+        self.write_tokens(("reader", "read", TOKENS["a token"]))
+        agent = self.agent(self.network_door(port, "cert:hv2.matrix:admin"))
+        page = {"Origin": "https://elsewhere.example", "Content-Type": "text/plain"}
+        with self.connection(port, "ca-clients-unlisted-now-kept") as conn:
+            for method, path, body, wanted in (("POST", "/v1/drain", '{"park": true}', 400), ("GET", "/v1/drain", None, 200), ("DELETE", "/v1/drain", None, 400)):
+                conn.request(method, path, body=body, headers=page)
+                answer = conn.getresponse()
+                text = answer.read().decode()
+                self.assertEqual(answer.status, wanted, text)
+                self.assertEqual(json.loads(text).get("code"), "bad_request" if wanted == 400 else None)
+        self.assertFalse(agent.get("/v1/drain")[1]["drained"])
+        self.assertIn("audit: cert:hv2.matrix (admin, 127.0.0.1) POST /v1/drain: 400 bad_request", agent.log_text())
+
     def test_both_doors_see_the_same_events(self):
         """Who waits at one hears of what was done at the other, at once."""
         port = fabric.free_port()
