@@ -84,6 +84,33 @@ def opensm_down(rig):
     none_quarantined(host)
 
 
+# OpenSM reads it when it starts: "0xGUID 0xFIRST 0xLAST" a line.
+MOVE_LIDS = r"""
+import re
+path = "/var/cache/opensm/guid2lid"
+text = open(path).read()
+open(path, "w").write(re.sub(r"(0x\w+) (0x\w+) (0x\w+)", lambda m: "%s 0x%04x 0x%04x" % (m[1], int(m[2], 16) + 256, int(m[3], 16) + 256), text))
+"""
+
+
+@case(kills=("hva opensm-vhcad",))
+def lids_change(rig):
+    """The SM gives the ports other LIDs: the guest keeps its VF, the plugin hears of the LID, and paths lead there."""
+    guest = rig.guest(rig.hvb, 1, ("ib0", "0x8001")).start()
+    vf = rig.hvb.wait_attached(guest, granted=True)
+    guid, before = int(vf["requested"], 16), int(rig.hvb.facts().lid, 16)
+    equal(Story(rig).bindings()[guid]["lid"], before, "the binding's LID")
+    rig.hva.sh("systemctl stop opensm-vhcad")
+    rig.hva.sh("python3 -", stdin=MOVE_LIDS.encode())
+    rig.hva.sh("systemctl start opensm-vhcad")
+    wait_for(lambda: int(rig.hvb.facts().lid, 16) == before + 256, 90, f"hvb: LID {before + 256}", 0.5)
+    equal(whole_again(rig.hvb, guest, vf["bdf"]), guid, "vGUID")
+    wait_for(lambda: Story(rig).bindings()[guid]["lid"] == before + 256, 60, "the binding's LID to follow", 0.5)
+    Story(rig).wait_path(guid, before + 256)
+    guest.wait_port(guid)
+    none_quarantined(rig.hvb)
+
+
 def requests(host):
     """In the order of their arrival."""
     return [json.loads(line) for line in host.read(RECORD).splitlines()]
