@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "conf/value.h"
 
 static int check_sm(const struct vhca_conf *conf, struct vhca_error *err)
 {
@@ -59,6 +60,11 @@ static int check_listen(const struct vhca_conf *conf, struct vhca_error *err)
 				      tokens ? "token_file" : "listen_roles");
 	if (!conf->api_listen[0])
 		return 0;
+	if (vhca_conf_listen_overlaps(conf->api_listen, conf->peer_listen))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "contradiction", 0,
+				      "[api] listen: %s and peer_listen = %s are one address: each "
+				      "needs a port of its own",
+				      conf->api_listen, conf->peer_listen);
 	if (tokens && !tls)
 		return vhca_error_set(
 			err, VHCA_ERR_INVALID, "missing_key", 0,

@@ -266,6 +266,26 @@ int vhca_conf_listen(const char *value, const struct vhca_conf_type *type, void 
 	return vhca_conf_text(value, type, field, err);
 }
 
+bool vhca_conf_listen_overlaps(const char *one, const char *other)
+{
+	static const struct in6_addr any;
+	const char *specs[] = {one, other};
+	struct in6_addr addr[2] = {0}; /* the larger of the two */
+	char host[HOST_SIZE];
+	uint32_t port[2];
+	bool v6[2];
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(specs); i++)
+		if (split_endpoint(specs[i], host, &v6[i]) < 0 ||
+		    inet_pton(v6[i] ? AF_INET6 : AF_INET, host, &addr[i]) != 1 ||
+		    vhca_parse_u32(strrchr(specs[i], ':') + 1, 10, UINT16_MAX, &port[i]) < 0)
+			return false; /* "": it listens nowhere */
+	return v6[0] == v6[1] && port[0] == port[1] &&
+	       (memcmp(&addr[0], &addr[1], sizeof(any)) == 0 ||
+		memcmp(&addr[0], &any, sizeof(any)) == 0 ||
+		memcmp(&addr[1], &any, sizeof(any)) == 0);
+}
+
 size_t vhca_conf_http_scheme(const char *url)
 {
 	if (strncmp(url, "http://", 7) == 0)

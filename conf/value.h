@@ -63,6 +63,8 @@ int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, 
 /* The other way round: what that parser has written, as it reads it; users are numbers. */
 void vhca_conf_format(struct vhca_strbuf *sb, vhca_conf_value_fn parse,
 		      const struct vhca_conf_type *type, const void *field);
+/* Whether two of these cannot both be bound: a wildcard is all addresses of its family. */
+bool vhca_conf_listen_overlaps(const char *one, const char *other);
 /* Where the user of a URL begins that has one: "me:secret@host". NULL: it has none. */
 const char *vhca_conf_url_user(const char *url);
 

@@ -169,6 +169,11 @@ static int bind_tcp(int fd, const struct addrinfo *ai)
 	if (ai->ai_family == AF_INET6 &&
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0)
 		return -errno;
+	/* An address may come later, as at boot: nobody waits for the network. */
+	if (setsockopt(fd, ai->ai_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP,
+		       ai->ai_family == AF_INET6 ? IPV6_FREEBIND : IP_FREEBIND, &one,
+		       sizeof(one)) < 0)
+		return -errno;
 	if (bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
 	return 0;

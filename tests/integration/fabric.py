@@ -8,6 +8,7 @@ import collections
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import http.client
 import itertools
@@ -42,7 +43,8 @@ DESCRIPTORS = 1024  # libumad2sim takes descriptors from here on for its own
 SMPS = ("lft", "port_info", "guid_info", "pkey_table", "all")     # as in smpcount.c
 LIDS = 65536
 LIBC = ctypes.CDLL(None, use_errno=True)
-CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+CLONE_NEWNS, CLONE_NEWNET, MS_REC, MS_PRIVATE = 0x20000, 0x40000000, 0x4000, 0x40000
+SIOCSIFFLAGS, SIOCSIFADDR, IFF_UP = 0x8914, 0x8916, 1
 SWEEP = re.compile(r"HEAVY SWEEP COMPLETE")
 
 
@@ -64,6 +66,28 @@ def small_disk(path, size):
                  LIBC.mount(b"tmpfs", path.encode(), b"tmpfs", 0, f"size={size}".encode())):
         if done != 0:
             raise OSError(ctypes.get_errno(), path)
+
+
+@contextlib.contextmanager
+def own_network():
+    """This thread, and what it starts, are in a network of their own, with the device lo alone. Needs root."""
+    with open("/proc/thread-self/ns/net", "rb") as before:
+        if LIBC.unshare(CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "a network namespace")
+        try:
+            with socket.socket() as s:
+                fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
+            yield
+        finally:
+            LIBC.setns(before.fileno(), CLONE_NEWNET)
+
+
+def bring_up(address):
+    """One more, an IPv6 address in brackets, of the device lo."""
+    six = address.startswith("[")
+    with socket.socket(socket.AF_INET6 if six else socket.AF_INET) as s:
+        fcntl.ioctl(s, SIOCSIFADDR, struct.pack("16sIi", socket.inet_pton(s.family, address[1:-1]), 128, socket.if_nametoindex("lo")) if six else
+                    struct.pack("16sH2x4s16x", b"lo:1", s.family, socket.inet_aton(address)))
 
 
 def tool(name):

@@ -272,6 +272,50 @@ class Doors(unittest.TestCase):
         except OSError:
             return False
 
+    LATE = ("192.0.2.7", "[2001:db8::7]")    # of documentation: nobody's
+
+    @staticmethod
+    def is_heard(address, port, path):
+        """Any answer counts."""
+        try:
+            with contextlib.closing(http.client.HTTPConnection(address.strip("[]"), port, timeout=30)) as conn:
+                conn.request("GET", path)
+                return conn.getresponse().status
+        except OSError:
+            return None
+
+    @unittest.skipIf(os.geteuid(), "a network namespace needs root")
+    def test_an_address_that_comes_up_later_stops_no_agent(self):
+        """As at boot, before the network: the socket is served, and both doors are as soon as they can be."""
+        for one, other in itertools.permutations(self.LATE):
+            with fabric.own_network():
+                agent = Agent(self.dir)
+                agent.write(conf_text(self.dir, f"[api]\ninsecure = yes\nlisten = {one}:8516\nlisten_roles = *:metrics\npeer_listen = {other}:8514\n"))
+                agent.start()
+                try:
+                    self.assertIsNone(self.is_heard(one, 8516, "/healthz"))
+                    for address in self.LATE:
+                        fabric.bring_up(address)
+                    agent.wait(lambda: self.is_heard(one, 8516, "/healthz") == 200)
+                    agent.wait(lambda: self.is_heard(other, 8514, f"/v1/peer/claims/{uuid.uuid4()}") == 404)
+                finally:
+                    self.assertEqual(agent.stop(), 0)
+
+    @unittest.skipIf(os.geteuid(), "a network namespace needs root")
+    def test_an_address_that_comes_up_later_stops_no_plugin(self):
+        if fabric.missing():
+            self.skipTest(fabric.missing())
+        for address in self.LATE:
+            with fabric.own_network(), contextlib.ExitStack() as stack:
+                subnet = fabric.Fabric()
+                stack.callback(subnet.close)
+                sm = subnet.manager(listen=f"{address}:8515", conf="[http]\ninsecure = yes\n").start(wait=False)
+                fabric.wait_for("the plugin has begun", lambda: sm.alive() and f"serves {address}:8515" in sm.log(), 60)
+                self.assertIsNone(self.is_heard(address, 8515, "/healthz"))
+                fabric.bring_up(address)
+                fabric.wait_for("its door is open", lambda: sm.alive() and self.is_heard(address, 8515, "/healthz") == 200, 60)
+                self.assertEqual(sm.stop(), 0)
+
     def test_of_this_host(self):
         """It speaks no TLS, and a token says nothing."""
         nobody = pwd.getpwnam("nobody")

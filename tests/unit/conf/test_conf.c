@@ -294,6 +294,12 @@ static const struct {
 	 "f.conf: [tls] ca: missing: it says which agents may ask at [api] peer_listen"},
 	{"[api]\nlisten = 10.0.0.1:1\n[tls]\ncertificate = /c\nkey = /k\n",
 	 "f.conf: [tls] ca: missing: it, or [api] token_file, says who may ask at [api] listen"},
+	{"[api]\nlisten = 127.0.0.1:1\nlisten_roles = *:read\npeer_listen = 127.0.0.1:1\n",
+	 "f.conf: [api] listen: 127.0.0.1:1 and peer_listen = 127.0.0.1:1 are one address: each "
+	 "needs a port of its own"},
+	{"[api]\nlisten = [0::1]:1\nlisten_roles = *:read\npeer_listen = [::1]:01\n",
+	 "f.conf: [api] listen: [0::1]:1 and peer_listen = [::1]:01 are one address: each needs a "
+	 "port of its own"},
 	{"[api]\nlisten = 127.0.0.1:1\ntoken_file = /t\n",
 	 "f.conf: [tls] certificate: missing: tokens of [api] token_file go by https only"},
 	{"[api]\nlisten = 127.0.0.1:1\n",
@@ -377,6 +383,20 @@ static void addresses_to_listen_on_are_numeric(void **state)
 		assert_accepts("[api]\ninsecure = yes\npeer_listen = ", good[i], "\n", true);
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(bad); i++)
 		assert_accepts("[api]\ninsecure = yes\npeer_listen = ", bad[i], "\n", false);
+}
+
+static void two_doors_need_two_addresses(void **state)
+{
+	static const char before[] = "[api]\nlisten_roles = *:read\ninsecure = yes\n"
+				     "peer_listen = 127.0.0.1:1\nlisten = ";
+	static const char *const good[] = {"127.0.0.1:2", "127.0.0.2:1", "[::1]:1", "[::]:1"};
+	static const char *const bad[] = {"127.0.0.1:1", "127.0.0.1:01", "0.0.0.0:1"};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(good); i++)
+		assert_accepts(before, good[i], "\n", true);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(bad); i++)
+		assert_accepts(before, bad[i], "\n", false);
 }
 
 static void agents_of_peers_are_urls_without_a_path(void **state)
@@ -700,6 +720,7 @@ int main(void)
 		T(errors_name_place_and_reason),
 		T(durations_know_four_units),
 		T(addresses_to_listen_on_are_numeric),
+		T(two_doors_need_two_addresses),
 		T(agents_of_peers_are_urls_without_a_path),
 		T(plain_http_stays_on_this_host),
 		T(what_is_in_clear_is_named),
