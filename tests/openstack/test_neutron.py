@@ -30,6 +30,7 @@ from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, PHYSNET, UUID, 
 from neutron.api.rpc.handlers import resources_rpc
 from neutron.plugins.ml2 import rpc as ml2_rpc
 from neutron_lib.api.definitions import portbindings
+from neutron_lib import exceptions
 from host_case import GUID, OTHER_UUID, OTHER_VF, PORT_GUID
 
 from networking_vhca import agent as vhca_agent
@@ -88,8 +89,30 @@ class Bindings(Case):
         with mock.patch('networking_vhca.mech_driver.directory', **{'get_plugin.side_effect': RuntimeError}):
             port = self.make_port(network)
         self.assertEqual((self.client_ids(port), port['binding:vif_type']), ([], 'ib_hostdev'))
-        self._update('ports', port['id'], {'port': {'name': 'again'}})
+        self.set_host(port, '')
+        self.set_host(port, HOST)
         self.assertEqual(len(self.client_ids(port)), 1)
+
+    def set_host(self, port, host):
+        self._update('ports', port['id'], {'port': {portbindings.HOST_ID: host}})
+
+    def test_a_client_id_that_is_taken_away_comes_with_the_next_binding(self):
+        port = self.make_port()
+        self._update('ports', port['id'], {'port': {'extra_dhcp_opts': [{'opt_name': 'client-id', 'opt_value': None}]}})
+        self.assertEqual(self.client_ids(port), [])
+        self._update('ports', port['id'], {'port': {'name': 'other'}})
+        self.assertEqual(self.client_ids(port), [])
+        self.set_host(port, '')
+        self.set_host(port, HOST)
+        self.assertEqual(len(self.client_ids(port)), 1)
+
+    def test_dhcp_of_a_port_that_is_gone(self):
+        """Nova deletes it while it is bound: no error."""
+        network = self.make_network()
+        gone = exceptions.PortNotFound(port_id='x')
+        with mock.patch('networking_vhca.mech_driver.directory', **{'get_plugin.return_value.update_port.side_effect': gone}), \
+                self.assertNoLogs('networking_vhca', 'WARNING'):
+            self.assertEqual(self.make_port(network)['binding:vif_type'], 'ib_hostdev')
 
     def test_a_tenant_chooses_no_partition(self):
         """Neutron's default policy: profile and segment are an administrator's."""

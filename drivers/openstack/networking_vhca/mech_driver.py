@@ -3,7 +3,7 @@
 
 from neutron.plugins.ml2.drivers import mech_agent
 from neutron_lib.api.definitions import portbindings
-from neutron_lib import constants
+from neutron_lib import constants, exceptions
 from neutron_lib.plugins import directory
 from neutron_lib.plugins.ml2 import api
 from oslo_config import cfg
@@ -31,15 +31,17 @@ class VhcaMechanismDriver(mech_agent.SimpleAgentMechanismDriverBase):
         cfg.CONF.register_opts(OPTIONS, 'vhca')
 
     def update_port_postcommit(self, context):
-        """Neutron's DHCP agent knows an IPoIB guest by its client-id only. Another one than ours is the operator's."""
+        """Neutron's DHCP agent knows an IPoIB guest by its client-id only. Another one than ours, or none later, is the operator's."""
         port, ours = context.current, _client_id(context.current['mac_address'])
         given = next((o['opt_value'] for o in port['extra_dhcp_opts'] if o['opt_name'] == OPTION), None)
-        is_missing = given is None and port[portbindings.VIF_TYPE] == VIF_TYPE
+        is_missing = given is None and port[portbindings.VIF_TYPE] == VIF_TYPE != context.original[portbindings.VIF_TYPE]
         if given != ours and (is_missing or given == _client_id(context.original['mac_address'])):
             update = {'port': {'extra_dhcp_opts': [{'opt_name': OPTION, 'opt_value': ours}]}}
             try:
                 directory.get_plugin().update_port(context._plugin_context, port['id'], update)
-            except Exception:    # its next update tries again; the binding stands
+            except exceptions.PortNotFound:     # deleted meanwhile
+                pass
+            except Exception:    # its next binding tries again; this one stands
                 LOG.exception('port %s gets no DHCP client-id', port['id'])
 
     def get_allowed_network_types(self, agent=None):
