@@ -27,6 +27,7 @@ echo "stock ${0##*/} on stderr" >&2
 exit "$(cat "$REC/kvm.${0##*/}.exit" 2>/dev/null || echo 0)"
 """
 CTL = """#!/bin/sh
+[ -z "$VHCACTL_URL" ] || { echo "vhcactl: $VHCACTL_URL is another host's agent" >&2; exit 1; }
 printf '%s\\n' "vhcactl $*" >>"$REC/order"
 [ "$1" = --json ] && shift
 [ "$1" = --timeout ] && shift 2
@@ -90,7 +91,7 @@ class HostCase(unittest.TestCase):
         program(self.where / "bin/vhcactl", CTL)
         program(self.where / "bin/virsh", VIRSH)
         self.env = {**os.environ, "PATH": f"{self.where}/bin:/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(self.where / "tmp"),
-                    "VHCA_ANSWER_WAIT": "1"}
+                    "VHCA_ANSWER_WAIT": "1", "VHCACTL_URL": "https://elsewhere.example:1"}
         (self.where / "tmp").mkdir()
         self.forget()
 

@@ -105,9 +105,9 @@ class Migrations(CtlCase):
         self.assertEqual((p.returncode, p.stderr), (4, "vhcactl: vm1: not parked, all is as it was: the guest did not let go of a VF\n"))
 
     def park_guests(self, *domains, last, listed=None):
-        """The script of vhcad-park.service, with a vhcactl that asks the fake agent."""
+        """The script of vhcad-park.service, with a vhcactl that asks the fake agent where this host's is meant, and only there."""
         vhcactl = pathlib.Path(self.dir, "vhcactl")
-        vhcactl.write_text(f'#!/bin/sh\nexec {CTL} --socket {self.socket} "$@"\n', "utf-8")
+        vhcactl.write_text(f'#!/bin/sh\n[ "$1 $2" = "--socket /run/vhcad/vhcad.sock" ] && shift 2 && exec {CTL} --socket {self.socket} "$@"\n', "utf-8")
         vhcactl.chmod(0o755)
         server = self.follow(last, more={"GET /v1/domains": listed or {"domains": list(domains)}})
         p = subprocess.run([os.environ["PARK_GUESTS"]], capture_output=True, text=True, timeout=30, check=False,

@@ -56,9 +56,9 @@ class Usage(CtlCase):
         self.assertRegex(self.ctl("--version").stdout, r"\Avhcactl \d+\.\d+\.\d+\n\Z")
 
     def test_the_unit_reloads_by_it(self):
-        """kill -HUP ends before anything is read: systemctl reload said that a refused configuration was in force."""
+        """kill -HUP ends before anything is read: systemctl reload said that a refused configuration was in force. And no VHCACTL_URL leads it to another host's agent."""
         with open(os.path.join(SOURCE, "conf/systemd/vhcad.service.in"), encoding="ascii") as f:
-            self.assertRegex(f.read(), r"(?m)^ExecReload=@bindir@/vhcactl reload$")
+            self.assertRegex(f.read(), r"(?m)^ExecReload=@bindir@/vhcactl --socket /run/vhcad/vhcad\.sock reload$")
 
     def test_completion_knows_commands_and_options(self):
         with open(os.path.join(SOURCE, "ctl/vhcactl.bash"), encoding="ascii") as f:

@@ -43,9 +43,9 @@ pass() {
 	exec "$stock" "$@" <&4 3<&- 4<&-
 }
 
-# ctl ARGUMENTS: what vhcactl prints goes to OpenNebula's log of the VM.
+# ctl ARGUMENTS: what vhcactl prints goes to OpenNebula's log of the VM. This host's agent is asked, whatever the environment says.
 ctl() {
-	vhcactl "$@" >&2
+	VHCACTL_URL='' vhcactl "$@" >&2
 }
 
 # undo_by ARGUMENTS: vhcactl's command that gives the VFs back. An agent that is being started again answers soon, and a vhcactl

@@ -22,6 +22,7 @@ module Vhca
     FULL       = 0x8000
     NO_SUCH    = 3 # vhcactl's exit status
     NO_ANSWER  = 7 # the same
+    ENV.delete('VHCACTL_URL') # this host's agent is asked, whatever the environment says
     ENDS       = %w[HUP INT TERM].freeze
     UNHEARD    = [NO_ANSWER, *ENDS.map {|name| 128 + Signal.list[name] }].freeze # away, or ended before it has asked
     REFUSALS   = [2, NO_SUCH, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
