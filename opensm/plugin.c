@@ -309,7 +309,7 @@ static void run_lids(struct plugin *p)
 		p->idle.errors = atomic_load(&p->swept_errors);
 		vhca_osm_service_find_own_ports(p->service);	   /* they are guests to the look */
 		(void)vhca_osm_idle_look(&p->idle, vhca_now_ms()); /* else the next sweep's */
-		vhca_osm_lid_file_check(&p->lid_file, p->osm);
+		vhca_osm_lid_file_check(&p->lid_file, p->osm, &p->gate);
 	}
 	if (due)
 		give_back_lids(p);
@@ -720,8 +720,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		}
 		/* The next sweep forgets it at once, and keeps this one's tables for a while. */
 		atomic_store(&p->swept_errors, p->osm->subn.subnet_initialization_error);
-		atomic_store(&p->swept, true);
 		vhca_osm_gate_sweep_end(&p->gate);
+		atomic_store(&p->swept, true);
 		vhca_osm_service_on_sweep_over(p->service);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {
 		vhca_osm_opensm_swept(&p->subnet, false);

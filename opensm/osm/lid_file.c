@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "opensm/lids/gate.h"
 #include "opensm/osm/lock.h"
 
 #include <errno.h>
@@ -162,25 +163,20 @@ static int write_records(const struct records *r, const char *path, size_t *ret_
 	return vhca_write_file_atomic(path, text, len, 0644); /* as OpenSM does */
 }
 
-static int save(const struct records *r)
+int vhca_osm_lid_file_save(struct osm_opensm *osm)
 {
+	VHCA_CLEANUP(records_done) struct records r = {0};
 	char path[PATH_MAX];
 	struct second_name n = {.path = path, .is_whole = has_size};
 	int rc = path_of("guid2lid", path);
 
 	if (rc == 0)
-		rc = write_records(r, path, &n.size);
+		rc = collect(osm, &r);
+	if (rc == 0)
+		rc = write_records(&r, path, &n.size);
 	if (rc == 0)
 		keep_second_name(&n);
 	return rc;
-}
-
-int vhca_osm_lid_file_save(struct osm_opensm *osm)
-{
-	VHCA_CLEANUP(records_done) struct records r = {0};
-	int rc = collect(osm, &r);
-
-	return rc < 0 ? rc : save(&r);
 }
 
 /* ---- after OpenSM has written it ---- */
@@ -223,9 +219,10 @@ static int take_back(void *arg)
 	return link(second, tmp) == 0 && rename(tmp, n->path) == 0 ? 0 : -errno;
 }
 
-static void repair(struct second_name *n)
+/* By what OpenSM has in memory now: a sweep may have changed it since it was compared. */
+static void repair(struct second_name *n, struct osm_opensm *osm)
 {
-	int rc = save(n->records);
+	int rc = vhca_osm_lid_file_save(osm);
 
 	if (rc == 0)
 		return;
@@ -244,7 +241,8 @@ static int look_at_name(void *arg)
 	return stat(n->path, &now) == 0 && vhca_same_file(&now, &n->at);
 }
 
-void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm)
+void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm,
+			     struct vhca_osm_gate *gate)
 {
 	VHCA_CLEANUP(records_done) struct records r = {0};
 	char path[PATH_MAX];
@@ -256,8 +254,10 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 		return;
 	keep_second_name(&n);
 	/* The next fsync() of a file that could not be written says nothing of it any more. */
-	if (!n.whole)
-		repair(&n);
-	else if (n.named)
+	if (!n.whole && vhca_osm_gate_hold(gate)) {
+		repair(&n, osm);
+		vhca_osm_gate_release(gate);
+	} else if (n.whole && n.named) {
 		f->seen = n.at;
+	}
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 struct osm_opensm;
+struct vhca_osm_gate;
 
 struct vhca_osm_lid_file {
 	struct stat seen; /* of the last file that was right */
@@ -19,8 +20,10 @@ struct vhca_osm_lid_file {
 int vhca_osm_lid_file_save(struct osm_opensm *osm);
 /*
  * After a sweep, in which OpenSM may have written it: if it is not what OpenSM has in memory it is
- * written again, or, where that is impossible and the second name has more of it, becomes that.
+ * written again, or, where that is impossible and the second name has more of it, becomes that. Not
+ * while a sweep goes on, which is followed by a look of its own, and may have written it by then.
  */
-void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm);
+void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm,
+			     struct vhca_osm_gate *gate);
 
 #endif

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """LIDs that must not move, and moves that are disturbed: refusals, restarts, kills, lost SMPs."""
 
+import glob
 import http.client
 import json
 import os
@@ -211,6 +212,31 @@ class Disk(fattree.Case):
         sm.slow_down(0)
         fattree.heavy_sweep(sm)
         fabric.wait_for("the file", lambda: sorted(open(path, encoding="ascii")) == sorted(whole.splitlines(True)))
+        self.assertEqual(sm.stop(), 0)
+
+    def test_a_port_that_comes_while_it_is_written_anew(self):
+        """What OpenSM knew before that sweep is not written over what it has stored after it."""
+        sm = self.manager("minhop", slow=os.environ["VHCA_SLOW_DISK_LIB"], lids=False).start()
+        path, lids = sm.cache_path("guid2lid"), fattree.Lids(self.tree, sm)
+        fabric.wait_for("the second name", lambda: os.path.exists(path + ".vhcasm"))
+        sm.slow_down(3000)
+        with open(path + ".empty", "w", encoding="ascii"):
+            pass
+        os.replace(path + ".empty", path)    # as OpenSM does on a full disk
+        sm.resweep()
+        fabric.wait_for("the plugin writes it", lambda: any(os.stat(tmp).st_size for tmp in glob.glob(path + ".tmp-*")))
+        time.sleep(0.2)    # it is being synced
+        sm.slow_down(0)
+        self.addCleanup(self.tree.console, f'Guid "H9" 0x{int(fabric.port_guid(9), 0) - 1:x}')
+        self.tree.console('Guid "H9" 0x0002c9030000ff00')
+        sm.resweep()
+        there = lambda: any(guid >> 8 == 0x0002c9030000ff for guid, _ in lids.guid2lid_lines())
+        fabric.wait_for("the new port", there)
+        sm.slow_down(2000)    # whatever is written next
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            self.assertTrue(there())
+            time.sleep(0.02)
         self.assertEqual(sm.stop(), 0)
 
     def test_a_full_disk(self):
