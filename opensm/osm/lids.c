@@ -587,7 +587,7 @@ static void change_ports(const struct vhca_osm_lids *lids, const struct vhca_osm
 		port[i] = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
 	for (int i = 0; i < 2 && !pair->vports; i++) {
 		port[i]->lid = cl_hton16(pair->lid[1 - i]);
-		osm_physp_set_base_lid(port[i]->p_physp, 0); /* until the port says so itself */
+		vhca_osm_smps_expect(port[i]);
 		(void)cl_ptr_vector_set(&osm->subn.port_lid_tbl, pair->lid[1 - i], port[i]);
 	}
 	if (!pair->vports)

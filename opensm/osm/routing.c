@@ -31,12 +31,6 @@ struct wrapped {
 	osm_routing_engine_t own;
 };
 
-/*
- * A moved LID: perhaps not acknowledged yet; shown to the engine although it is not (only during
- * its run).
- */
-enum pending { SETTLED, MOVED, SHOWN };
-
 struct vhca_osm_routing {
 	osm_opensm_t *osm;
 	const struct vhca_osm_dynamic_lids *dynamic;
@@ -48,7 +42,6 @@ struct vhca_osm_routing {
 	struct vhca_osm_cables cables; /* as the engine has seen them last */
 	bool rebalance;		       /* asked for, and no ways were computed since */
 	ib_net16_t path_of[LIDS];      /* whose path a LID has since the engine computed */
-	uint8_t pending[LIDS];	       /* enum pending */
 	uint64_t computations;	       /* of ways that have begun; under OpenSM's lock */
 };
 
@@ -141,7 +134,6 @@ void vhca_osm_routing_moved(struct vhca_osm_routing *r, const uint16_t lid[2],
 
 	set_kept(r, lid[0], kept);
 	set_kept(r, lid[1], kept);
-	r->pending[lid[0]] = r->pending[lid[1]] = MOVED;
 	if (mode != VHCA_OSM_DETERMINISTIC)
 		return;
 	r->path_of[lid[0]] = r->path_of[lid[1]];
@@ -152,36 +144,6 @@ void vhca_osm_routing_copied(struct vhca_osm_routing *r, const uint16_t lid[2], 
 {
 	set_kept(r, lid[0], false);
 	r->path_of[lid[0]] = has ? r->path_of[lid[1]] : cl_hton16(lid[0]);
-}
-
-/* ---- ports that have not acknowledged their LID ---- */
-
-static void show_pending(struct vhca_osm_routing *r)
-{
-	for (uint16_t lid = 1; lid < LIDS; lid++) {
-		const osm_port_t *port =
-			r->pending[lid] ? osm_get_port_by_lid_ho(&r->osm->subn, lid) : NULL;
-		bool unsettled = port && port->p_physp && !port->p_physp->port_info.base_lid &&
-				 port->lid == cl_hton16(lid);
-
-		if (unsettled)
-			osm_physp_set_base_lid(port->p_physp, port->lid);
-		r->pending[lid] = unsettled ? SHOWN : SETTLED;
-	}
-}
-
-static void hide_pending(struct vhca_osm_routing *r)
-{
-	for (uint16_t lid = 1; lid < LIDS; lid++) {
-		const osm_port_t *port = r->pending[lid] == SHOWN
-						 ? osm_get_port_by_lid_ho(&r->osm->subn, lid)
-						 : NULL;
-
-		if (!port)
-			continue;
-		osm_physp_set_base_lid(port->p_physp, 0);
-		r->pending[lid] = MOVED;
-	}
 }
 
 /* ---- on top of the engine's tables ---- */
@@ -319,19 +281,14 @@ static void after_engine(struct vhca_osm_routing *r, const osm_routing_engine_t 
 static int build_lid_matrices(void *context)
 {
 	struct wrapped *w = context;
-	int ret = 1; /* OpenSM's own */
 
 	w->routing->computations++;
 	/* A heavy sweep that comes first has forgotten the reroute. OpenSM takes it back itself. */
 	if (w->routing->rebalance)
 		w->routing->osm->subn.ignore_existing_lfts = TRUE;
 	vhca_osm_dynamic_make_room(w->routing->osm, w->routing->dynamic);
-	show_pending(w->routing);
-	if (w->own.build_lid_matrices)
-		ret = w->own.build_lid_matrices(w->own.context);
-	if (ret < 0)
-		hide_pending(w->routing);
-	return ret;
+	return w->own.build_lid_matrices ? w->own.build_lid_matrices(w->own.context)
+					 : 1; /* OpenSM's own */
 }
 
 static const struct wrapped *find(const struct vhca_osm_routing *r,
@@ -366,7 +323,6 @@ static int build_fwd_tables(void *context)
 		ret = build_default_tables(w->routing);
 	if (ret == 0)
 		after_engine(w->routing, &w->own);
-	hide_pending(w->routing);
 	return ret;
 }
 

@@ -11,7 +11,6 @@
  *    remembered in memory only: a restarted OpenSM does not know what the switches have and writes all tables, as the engine made
  *    them. Right, and the same number of SMPs.
  *  - A dynamic LID has the ways of its PF's, whatever the engine has made of the port that it may belong to (vhca_osm_dynamic_copy()).
- *  - A port whose new LID is not acknowledged yet has base LID 0 in OpenSM; the engine sees the new one.
  *  - dfsssp assigns the SL by source and destination LID. Until it computes anew, a deterministically moved LID has the path of
  *    the LID that it was exchanged with, and so its SL.
  *

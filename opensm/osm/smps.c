@@ -58,6 +58,14 @@ static void send_block(osm_opensm_t *osm, osm_switch_t *sw, unsigned int block,
 			  &context);
 }
 
+void vhca_osm_smps_expect(struct osm_port *port)
+{
+	ib_port_info_t *info = &port->p_physp->port_info;
+
+	info->base_lid = port->lid;
+	info->local_port_num = 0;
+}
+
 /* The client of a moved LID has to register anew with the SA: multicast groups, notices. */
 static bool reregister(const osm_opensm_t *osm, const osm_physp_t *physp)
 {
@@ -155,7 +163,8 @@ size_t vhca_osm_smps_ports(struct osm_opensm *osm, const struct vhca_osm_lid_pai
 		uint16_t lid_after = pair->lid[pair->vports || pair->dynamic ? i : 1 - i];
 
 		if (!port || !port->p_physp || cl_ntoh16(port->lid) != lid_after ||
-		    port->p_physp->port_info.base_lid == port->lid)
+		    (port->p_physp->port_info.base_lid == port->lid &&
+		     port->p_physp->port_info.local_port_num != 0))
 			continue;
 		n++;
 		if (send)

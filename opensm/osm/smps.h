@@ -14,6 +14,7 @@
 #include "opensm/lids/lid_ops.h"
 
 struct osm_opensm;
+struct osm_port;
 
 /*
  * Table blocks of the pair's LIDs at these switches, or at all (NULL). One that has gone has
@@ -27,6 +28,12 @@ size_t vhca_osm_smps_blocks(struct osm_opensm *osm, const struct vhca_osm_lid_pa
  */
 size_t vhca_osm_smps_undrained(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
 			       const struct vhca_osm_switch_set *at, bool send);
+/*
+ * Everybody who asks is told the port's new LID from now on: the SA's peers, engines. What shows
+ * that the port has not acknowledged it is the number of the port by which its PortInfo came, which
+ * each answer brings, and which is 0 until then.
+ */
+void vhca_osm_smps_expect(struct osm_port *port);
 /*
  * Ports of the pair that have not acknowledged their LID. One that has got another LID since, or
  * has gone, is none.

@@ -7,6 +7,7 @@
 
 #include "opensm/osm/guid_tables.h"
 #include "opensm/osm/key_tables.h"
+#include "opensm/osm/smps.h"
 
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
@@ -165,7 +166,6 @@ static void plug_in(osm_opensm_t *osm, osm_physp_t *physp, osm_physp_t *there)
 	physp->need_update =
 		TABLES_UNKNOWN; /* of a switch's port it would also mean a new routing */
 	note_neighbours(osm, physp, there);
-	osm_physp_set_base_lid(physp, 0); /* until the port says so itself */
 }
 
 const osm_mcm_port_t *vhca_osm_member_of(const cl_list_item_t *item)
@@ -242,6 +242,7 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	plug_in(osm, a, at_b);
 	plug_in(osm, b, at_a);
 	for (int i = 0; i < 2; i++) {
+		vhca_osm_smps_expect(port[i]);
 		vhca_osm_guid_table_fit(port[i]->p_physp);
 		(void)each_changed_group(port[i], port[1 - i], reroute, osm);
 	}

@@ -341,6 +341,25 @@ class Loss(Disturbed):
         self.assertEqual(self.moves(sm)["applied"], len(states) - lost)
         self.repaired(sm, lids, lost)
 
+    def test_a_port_that_is_slow_to_take_its_lid(self):
+        """The SA names its new LID all the while: peers that ask get an answer, and the right one."""
+        sm = self.manager("minhop", "transaction_timeout 2000\n").start()
+        lids, answers, guids = fattree.Lids(self.tree, sm), [], [int(fabric.port_guid(host), 0) for host in (6, 11)]
+        to = lids.of[6]
+        self.tree.lose("H6", fattree.PORT_INFO)
+        thread = threading.Thread(target=lambda: answers.append(lids.put(6, 11)))
+        thread.start()
+        fabric.wait_for("the change", lambda: sm.api.call("GET", f"/v1/lids/{to}")[1].get("node") == "H11", every=0.005)
+        lids.exchanged(6, 11)
+        wanted = [[guid, lids.of[host]] for guid, host in zip(guids, (6, 11))]
+        self.assertEqual(self.ask(1, "paths", lids.of[1], int(fabric.port_guid(1), 0), *((guid, None) for guid in guids)), wanted)
+        self.assertEqual(answers, [])
+        self.tree.lose("H6", fattree.PORT_INFO, 0)
+        thread.join()
+        self.assertEqual(self.check(answers[0], 200)["state"], "applied")
+        self.check_everywhere(sm, lids, self.VANTAGE)
+        self.assertEqual(sm.stop(), 0)
+
     def test_a_port_that_does_not_take_its_lid(self):
         sm = self.manager("minhop").start()
         lids = fattree.Lids(self.tree, sm)
