@@ -679,6 +679,7 @@ static void delete (void *data)
 static void report(void *data, osm_epi_event_id_t id, void *event)
 {
 	struct plugin *p = data;
+	bool another;
 
 	if (id == OSM_EVENT_ID_LFT_CHANGE) {
 		if (!vhca_osm_mover_answered(p->mover))
@@ -697,8 +698,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_service_on_sweep_start(p->service);
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
-		vhca_osm_past_master_heed(p->osm);
-		if (takes_over(p))
+		another = vhca_osm_past_master_heed(p->osm, p->conf.lids_move);
+		if (another || takes_over(p))
 			await_take_over(p);
 		if (p->conf.lids_move)
 			vhca_osm_places_unlist(p->osm);

@@ -53,20 +53,21 @@ static bool had_other_master(const osm_opensm_t *osm)
 	return others > us;
 }
 
-void vhca_osm_past_master_heed(struct osm_opensm *osm)
+bool vhca_osm_past_master_heed(struct osm_opensm *osm, bool lids_move)
 {
 	osm_subn_t *subn = &osm->subn;
 	bool another;
 
 	if (subn->sm_state != IB_SMINFO_STATE_DISCOVERING || subn->coming_out_of_standby)
-		return;
+		return false;
 	vhca_osm_lock_exclusive(osm);
 	another = had_other_master(osm);
-	if (another)
+	if (another && lids_move)
 		subn->coming_out_of_standby = TRUE;
 	vhca_osm_unlock(osm);
 	if (another)
 		vhca_log_notice(
 			"another OpenSM was master since this one was: LIDs are taken from %s",
-			subn->opt.honor_guid2lid_file ? "guid2lid" : "the ports");
+			!lids_move || subn->opt.honor_guid2lid_file ? "guid2lid" : "the ports");
+	return another;
 }

@@ -6,13 +6,15 @@
  * may have been away since it was.
  */
 
+#include <stdbool.h>
+
 struct osm_opensm;
 
 /*
- * To be called at the end of discovery, by the sweeper. If this OpenSM is about to become master
- * and another one was since, it is made to come out of standby: then it does not take the LIDs from
- * a file that is older than the other one's moves. Takes OpenSM's lock.
+ * To be called at the end of discovery, by the sweeper. True if this OpenSM is about to become
+ * master, and another one was since. Where LIDs move, it is made to come out of standby then: so it
+ * does not take the LIDs from a file that is older than the other one's moves. Takes OpenSM's lock.
  */
-void vhca_osm_past_master_heed(struct osm_opensm *osm);
+bool vhca_osm_past_master_heed(struct osm_opensm *osm, bool lids_move);
 
 #endif

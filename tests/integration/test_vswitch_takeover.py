@@ -15,6 +15,7 @@ import masters
 import seeds
 import tap
 
+VGUID = "0x02c9ab0000000001"
 HONOUR = "honor_guid2lid_file TRUE\n"
 AWAY = "another OpenSM was master since this one was"
 
@@ -132,6 +133,31 @@ class ComesBackAlone(Case):
         former.start()    # it was the last master now
         self.assertEqual(former.log().count(AWAY), 1)
         self.go_on(former, now.of)
+        self.assertEqual(former.stop(), 0)
+
+    def test_where_no_lid_moves(self):
+        """[lids] enable = no, as shipped: OpenSM goes by its file, and a host that is off keeps its LID. Keys that ports have stay all the same."""
+        former, other = self.pair("minhop", lids=False)
+        former.conf = other.conf = "inherit = 600"
+        former.configure()
+        self.check(former.api.bind(VGUID, 1, 3, ["0x8001"]), 200)
+        fabric.wait_for("the key", lambda: self.tree.has(3, "0x8001"))
+        self.tree.console('Unlink "H16"[1]')
+        fattree.heavy_sweep(former)
+        lids = fattree.Lids(self.tree, former)
+        off = lambda: int(fabric.port_guid(16), 0) in dict(lids.guid2lid_lines())
+        fabric.wait_for("its line", off)
+        self.stand_by(former, other)
+        former.kill()
+        self.takes_over(other)
+        self.check(other.api.bind(VGUID, 2, 4, ["0x8002"]), 200)
+        fabric.wait_for("the other key", lambda: self.tree.has(4, "0x8002"))
+        other.kill()
+        former.start()
+        fattree.heavy_sweep(former)
+        self.assertTrue(off())
+        self.assertTrue(former.api.call("GET", "/healthz")[1]["rebuilding"])
+        self.assertTrue(self.tree.has(4, "0x8002"))
         self.assertEqual(former.stop(), 0)
 
     def test_the_last_master_goes_by_its_file(self):
