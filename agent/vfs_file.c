@@ -126,8 +126,8 @@ int vhca_vfs_file_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 	f->engine = engine;
 	(void)snprintf(f->run_path, sizeof(f->run_path), "%s/vfs", conf->run_dir);
 	(void)snprintf(f->kept_path, sizeof(f->kept_path), "%s/vfs", conf->state_dir);
-	(void)vhca_sweep_leftovers(f->run_path);
-	(void)vhca_sweep_leftovers(f->kept_path);
+	(void)vhca_sweep_leftovers(f->run_path, 0);
+	(void)vhca_sweep_leftovers(f->kept_path, 0);
 	r = vhca_strand_new(loop, "vfs file", &f->strand);
 	if (!r)
 		r = vhca_timer_new(loop, "vfs file", on_timer, f, &f->timer);

@@ -557,7 +557,7 @@ static int load_dynamic(struct plugin *p, struct vhca_error *err)
 	p->dynamic.max = p->conf.dynamic;
 	(void)snprintf(p->dynamic_path, sizeof(p->dynamic_path), "%s/dynamic-lids",
 		       p->conf.state_dir);
-	(void)vhca_sweep_leftovers(p->dynamic_path);
+	(void)vhca_sweep_leftovers(p->dynamic_path, 0);
 	r = vhca_osm_dynamic_lids_load(p->dynamic_path, &p->dynamic, err);
 	if (r < 0 || p->conf.lids_move || p->dynamic.n == 0)
 		return r;
@@ -633,6 +633,7 @@ static int plugin_start(struct plugin *p, struct vhca_error *err)
 	if (r < 0)
 		return r;
 	atomic_store(&p->service_is_new, vhca_osm_service_is_new(p->service));
+	vhca_osm_lid_file_begin();
 	r = redirect_partitions(p);
 	if (r == 0)
 		r = start_thread(p);

@@ -201,7 +201,7 @@ int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_
 	return vhca_run_at_disk(write_atomic, &f);
 }
 
-int vhca_sweep_leftovers(const char *path)
+int vhca_sweep_leftovers(const char *path, time_t age_s)
 {
 	char where[PATH_MAX], pattern[NAME_MAX];
 	const struct dirent *entry;
@@ -222,7 +222,8 @@ int vhca_sweep_leftovers(const char *path)
 	while ((entry = readdir(dir))) /* at an error what is left stays */
 		if (fnmatch(pattern, entry->d_name, 0) == 0 &&
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode) && unlinkat(dirfd(dir), entry->d_name, 0) == 0)
+		    S_ISREG(st.st_mode) && (age_s == 0 || time(NULL) - st.st_mtime >= age_s) &&
+		    unlinkat(dirfd(dir), entry->d_name, 0) == 0)
 			n++;
 	(void)closedir(dir); /* it was only read */
 	return n;

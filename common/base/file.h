@@ -23,10 +23,10 @@ int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error 
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode);
 
 /*
- * Removes what killed writers of path have left beside it; returns how many. For whoever is path's
- * only writer, before it writes.
+ * Removes what killed writers of path have left beside it, and have not touched for age_s seconds;
+ * returns how many. 0 is for whoever is path's only writer, before it writes.
  */
-int vhca_sweep_leftovers(const char *path);
+int vhca_sweep_leftovers(const char *path, time_t age_s);
 
 /* Makes durable what somebody else has written. */
 int vhca_sync_file(const char *path);

@@ -355,8 +355,8 @@ static int service_start(struct vhca_osm_service *s, struct vhca_error *err)
 
 	if (r < 0)
 		return r;
-	(void)vhca_sweep_leftovers(s->state_path);
-	(void)vhca_sweep_leftovers(s->partition_path);
+	(void)vhca_sweep_leftovers(s->state_path, 0);
+	(void)vhca_sweep_leftovers(s->partition_path, 0);
 	r = vhca_osm_state_load(s->state_path, s->table, err);
 	if (r < 0)
 		return r;

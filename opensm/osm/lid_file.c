@@ -24,6 +24,7 @@
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_opensm.h>
 
+#define LEFT_S	  600
 #define LINE_SIZE 64 /* more than a record of OpenSM's has */
 #define FILE_MAX \
 	(64 << 20) /* of LIDs there are fewer than 49152, of GUIDs that once had one more */
@@ -177,6 +178,14 @@ int vhca_osm_lid_file_save(struct osm_opensm *osm)
 	if (rc == 0)
 		keep_second_name(&n);
 	return rc;
+}
+
+void vhca_osm_lid_file_begin(void)
+{
+	char path[PATH_MAX];
+
+	if (path_of("guid2lid", path) == 0)
+		(void)vhca_sweep_leftovers(path, LEFT_S);
 }
 
 /* ---- after OpenSM has written it ---- */

@@ -16,6 +16,11 @@ struct vhca_osm_lid_file {
 	struct stat seen; /* of the last file that was right */
 };
 
+/*
+ * Before the first of these: removes what a killed process was writing. What is younger than ten
+ * minutes may be another master's that writes it now: a pair may have one directory.
+ */
+void vhca_osm_lid_file_begin(void);
 /* 0 or a negative errno: the file is as it was. */
 int vhca_osm_lid_file_save(struct osm_opensm *osm);
 /*

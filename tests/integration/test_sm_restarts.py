@@ -102,12 +102,14 @@ class Restarts(Case):
     def test_what_a_killed_one_was_writing_is_removed(self):
         sm = self.manager()
         os.makedirs(sm.state_dir)
-        left = [os.path.join(sm.state_dir, f"{name}.tmp-a1B2c3") for name in ("bindings", "partitions.conf", "dynamic-lids")]
+        old = os.path.join(sm.cache_dir, "guid2lid.tmp-4D5e6F")
+        left = [old, *(os.path.join(sm.state_dir, f"{name}.tmp-a1B2c3") for name in ("bindings", "partitions.conf", "dynamic-lids"))]
         # Two managers may have one file of LIDs, and one begins while the other writes it.
         kept = [os.path.join(sm.state_dir, "bindings.backup"), os.path.join(sm.cache_dir, "guid2lid.tmp-a1B2c3")]
         for path in (*left, *kept):
             with open(path, "x", encoding="ascii") as f:
                 f.write("half")
+        os.utime(old, (time.time() - 601,) * 2)
         sm.start()
         self.assertEqual([os.path.exists(path) for path in (*left, *kept)], [False] * len(left) + [True] * len(kept))
         self.assertEqual(sm.stop(), 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +130,7 @@ static void what_a_killed_writer_left_is_swept_and_nothing_else(void **state)
 					   "other.tmp-aB3xY9",
 					   "ff.tmp-aB3xY9",
 					   "victim"};
+	const struct timeval long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
 
 	(void)state;
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(left); i++)
@@ -137,15 +139,20 @@ static void what_a_killed_writer_left_is_swept_and_nothing_else(void **state)
 		tree_put(&tree, kept[i], "x");
 	tree_link(&tree, "f.tmp-Link00", "victim");
 	tree_put(&tree, "f.tmp-Direct/inner", "x");
-	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "f")), 2);
+	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "f"), 600), 0);
+	assert_int_equal(utimes(TREE_PATH(&tree, left[0]), long_ago), 0);
+	assert_int_equal(utimes(TREE_PATH(&tree, kept[0]), long_ago), 0);
+	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "f"), 600), 1);
+	assert_true(tree_has(&tree, left[1]));
+	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "f"), 0), 1);
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(left); i++)
 		assert_false(tree_has(&tree, left[i]));
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(kept); i++)
 		tree_assert(&tree, kept[i], "x");
 	tree_assert(&tree, "f.tmp-Link00", "x");
 	assert_true(tree_has(&tree, "f.tmp-Direct/inner"));
-	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "f")), 0);
-	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "no/f")), -ENOENT);
+	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "f"), 0), 0);
+	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "no/f"), 0), -ENOENT);
 }
 
 /* The names that are swept are those that are written. */
@@ -169,7 +176,7 @@ static void a_killed_writers_file_is_swept(void **state)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
 	assert_false(tree_has(&tree, "f"));
 	assert_int_equal(count_entries(), 1);
-	assert_int_equal(vhca_sweep_leftovers(path), 1);
+	assert_int_equal(vhca_sweep_leftovers(path, 0), 1);
 	assert_int_equal(count_entries(), 0);
 }
 
