@@ -67,7 +67,7 @@ void vhca_exposition_add_us(struct vhca_exposition *e, uint64_t us)
 {
 	char text[32];
 
-	add_name(e, "", "");
+	add_name(e, e->type == VHCA_COUNTER ? "_total" : "", "");
 	vhca_strbuf_add(&e->text, "%s\n", seconds(us, text));
 }
 

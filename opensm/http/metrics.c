@@ -19,6 +19,9 @@ static void moves(struct vhca_exposition *e, const struct vhca_osm_mover_stats *
 	vhca_exposition_gauge(e, "moves_repairing", s->repairing,
 			      "Moves that are not acknowledged yet.");
 	vhca_exposition_gauge(e, "moves_queued", s->queued, "Moves that wait or are under way.");
+	vhca_exposition_begin(e, VHCA_GAUGE, "moves_oldest_seconds",
+			      "Since the oldest of those was asked for.");
+	vhca_exposition_add_us(e, s->oldest_us);
 	vhca_exposition_gauge(e, "moves_under_way", s->under_way,
 			      "Moves whose SMPs are under way.");
 	vhca_exposition_counter(e, "moves_together", s->together,
@@ -40,6 +43,9 @@ static void smps(struct vhca_exposition *e, const struct vhca_osm_mover_stats *s
 	vhca_exposition_add(e, others->pkey_table, "attribute=\"pkey_table\"");
 	vhca_exposition_counter(e, "heavy_sweeps", s->sweeps,
 				"Heavy sweeps that went to their end.");
+	vhca_exposition_begin(e, VHCA_COUNTER, "sweeps_waited_seconds",
+			      "For which sweeps have waited for moves and keys to end.");
+	vhca_exposition_add_us(e, s->sweeps_waited_us);
 }
 
 static void present(struct vhca_exposition *e, const struct vhca_osm_metrics *now)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <time.h>
 
+#include "common/base/file.h"
+
 int vhca_osm_gate_init(struct vhca_osm_gate *gate)
 {
 	pthread_condattr_t attr;
@@ -96,6 +98,16 @@ uint64_t vhca_osm_gate_sweeps(struct vhca_osm_gate *gate)
 	return sweeps;
 }
 
+uint64_t vhca_osm_gate_waited_us(struct vhca_osm_gate *gate)
+{
+	uint64_t waited_us;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	waited_us = gate->waited_us;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return waited_us;
+}
+
 static struct timespec after(int ms)
 {
 	struct timespec t;
@@ -138,6 +150,7 @@ static void wait_while(struct vhca_osm_gate *gate, bool (*is_so)(const struct vh
 
 bool vhca_osm_gate_sweep_begin(struct vhca_osm_gate *gate)
 {
+	uint64_t begin = vhca_now_us();
 	bool ended;
 
 	(void)pthread_mutex_lock(&gate->lock);
@@ -147,6 +160,7 @@ bool vhca_osm_gate_sweep_begin(struct vhca_osm_gate *gate)
 	gate->ending = false;
 	wait_while(gate, is_held, VHCA_OSM_GATE_HOLD_MS);
 	ended = !is_inside(gate);
+	gate->waited_us += vhca_now_us() - begin;
 	(void)pthread_mutex_unlock(&gate->lock);
 	return ended;
 }

@@ -29,6 +29,7 @@ struct vhca_osm_gate {
 	bool ending;	 /* a sweep waits for those inside: it has not begun */
 	bool waiting;	 /* moves are queued */
 	uint64_t sweeps; /* that are over */
+	uint64_t waited_us;
 };
 
 /* Open. 0 or -errno. */
@@ -55,6 +56,8 @@ void vhca_osm_gate_queued(struct vhca_osm_gate *gate, bool waiting);
 bool vhca_osm_gate_is_sweeping(struct vhca_osm_gate *gate);
 /* Heavy sweeps since the start that went to their end. */
 uint64_t vhca_osm_gate_sweeps(struct vhca_osm_gate *gate);
+/* For how long sweeps have waited here, all of them together. */
+uint64_t vhca_osm_gate_waited_us(struct vhca_osm_gate *gate);
 
 /* ---- OpenSM's sweeper ---- */
 /* Blocking, see above. False if moves were still in progress. */

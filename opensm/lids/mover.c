@@ -35,10 +35,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/queue.h>
-#include <time.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 
@@ -58,7 +58,7 @@ struct entry {
 	size_t seen;	 /* draining, sent: what was missing at the last look ... */
 	size_t ports;	 /* ... and so many of that at most are ports */
 	unsigned int sendings;
-	uint64_t sent_us;
+	uint64_t asked_us, sent_us;
 	bool draining;
 	bool planned;		       /* queued: pair and plan are what they would be now */
 	struct vhca_osm_lid_plan plan; /* nobody else changes its switches meanwhile */
@@ -82,14 +82,6 @@ struct vhca_osm_mover {
 	uint64_t resweep_at; /* only while something is repaired */
 	unsigned int resweeps;
 };
-
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 /* ---- ends ---- */
 
@@ -234,7 +226,7 @@ static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	bool done = m->ops->check_done(m->ctx, &e->move.pair, &err) == 0;
 
 	deactivate(m, e);
-	e->move.duration_us = now_us() - e->sent_us;
+	e->move.duration_us = vhca_now_us() - e->sent_us;
 	if (done || e->move.missing)
 		count(&m->stats, &e->move);
 	/* OpenSM does not know its keys yet, or not the port any more */
@@ -387,7 +379,7 @@ static void activate(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	if (stats->most_at_once < stats->under_way)
 		stats->most_at_once = stats->under_way;
 	TAILQ_INSERT_TAIL(&m->active, e, link);
-	e->sent_us = now_us();
+	e->sent_us = vhca_now_us();
 	e->until = now + m->ops->timeout_ms(m->ctx);
 }
 
@@ -670,6 +662,7 @@ int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_mov
 	e->move = (struct vhca_osm_lid_move){.want = want->want, .mode = want->mode};
 	e->fn = fn;
 	e->arg = arg;
+	e->asked_us = vhca_now_us();
 	TAILQ_INSERT_TAIL(&m->queue, e, link);
 	m->settled = false;
 	m->stats.queued++;
@@ -753,9 +746,16 @@ struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m)
 
 void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_stats *ret)
 {
+	const struct entry *e = TAILQ_FIRST(&m->queue);
+	uint64_t now = vhca_now_us(), first = e ? e->asked_us : now;
+
+	TAILQ_FOREACH (e, &m->active, link)
+		first = e->asked_us < first ? e->asked_us : first;
 	*ret = m->stats;
 	ret->queued += m->stats.under_way;
+	ret->oldest_us = now - first;
 	ret->sweeps = vhca_osm_gate_sweeps(m->gate);
+	ret->sweeps_waited_us = vhca_osm_gate_waited_us(m->gate);
 }
 
 void vhca_osm_mover_counts(const struct vhca_osm_mover *m, struct vhca_osm_lid_counts *ret)

@@ -86,6 +86,8 @@ struct vhca_osm_mover_stats {
 	struct vhca_histogram latency; /* of those that were sent */
 	uint64_t lft_smps, port_smps, drain_smps; /* first sending only */
 	uint64_t sweeps;			  /* heavy ones, to their end */
+	uint64_t sweeps_waited_us;		  /* for moves and keys, all of them together */
+	uint64_t oldest_us;			  /* since it was asked for; 0 = none is */
 	size_t under_way, most_at_once;
 	bool paused;
 	uint64_t together; /* begun while another was under way */

@@ -36,8 +36,11 @@ static void a_move_ends_with_the_last_acknowledgement(void **state)
 	assert_int_equal(w->sent, 1);
 	assert_int_equal(world_stats(w).queued, 1);
 	assert_int_equal(vhca_osm_mover_deadline(w->m, 5), 6);
+	(void)usleep(2000);
+	assert_true(world_stats(w).oldest_us >= 2000);
 	w->missing = 0;
 	vhca_osm_mover_run(w->m, 10);
+	assert_int_equal(world_stats(w).oldest_us, 0);
 	assert_int_equal(w->answers, 1);
 	assert_string_equal(w->code, "");
 	assert_true(w->got.changes);
@@ -665,6 +668,8 @@ static void metrics_say_what_happened(void **state)
 	assert_line(text, "vhcasm_moves_total{outcome=\"refused\"} 1\n");
 	assert_line(text, "vhcasm_moves_total{outcome=\"rolled_back\"} 1\n");
 	assert_line(text, "vhcasm_moves_under_way 0\n");
+	assert_line(text, "vhcasm_moves_oldest_seconds 0.0\n");
+	assert_line(text, "vhcasm_sweeps_waited_seconds_total 0.0\n");
 	assert_line(text, "vhcasm_moves_together_total 0\n");
 	assert_line(text, "vhcasm_moves_at_once_max 1\n");
 	assert_line(text, "vhcasm_smps_total{attribute=\"lft\"} 4\n");
@@ -719,6 +724,7 @@ static void a_sweep_waits_for_the_move_in_progress(void **state)
 	vhca_osm_gate_release(&w->gate);
 	assert_int_equal(pthread_join(s.thread, NULL), 0);
 	assert_true(s.alone);
+	assert_true(vhca_osm_gate_waited_us(&w->gate) >= 49000); /* 50 ms by another clock */
 	assert_false(vhca_osm_gate_hold(&w->gate));
 	vhca_osm_gate_sweep_end(&w->gate);
 	assert_true(vhca_osm_gate_enter(&w->gate));
