@@ -62,14 +62,28 @@ static int check_pkeys(const struct vhca_osm_reports *reports, const uint16_t *p
 	return 0;
 }
 
+/* Is a vGUID bound to the port with this GUID, beside the one that it may be itself? */
+static bool is_port(const struct vhca_osm_table *t, uint64_t guid)
+{
+	const struct vhca_osm_port *p = vhca_osm_table_port(t, guid);
+	const struct vhca_osm_binding *b = vhca_osm_table_find(t, guid);
+	unsigned int own = b && !b->withdrawn && b->own_port;
+
+	if (!p)
+		return false;
+	for (size_t i = 0; i < p->n_needs; i++)
+		if (p->needs[i].bindings > own)
+			return true;
+	return false;
+}
+
 /* Its keys would be those of whoever has that port, and go with the binding. */
 static int check_vguid(const struct vhca_osm_reports *reports, const struct vhca_osm_binding *want,
 		       struct vhca_error *err)
 {
 	int r;
 
-	if (want->vguid != want->port_guid &&
-	    !vhca_osm_table_is_port(reports->table, want->vguid) &&
+	if (want->vguid != want->port_guid && !is_port(reports->table, want->vguid) &&
 	    !vhca_osm_node_of(&reports->conf->agents, reports->table, want->vguid) &&
 	    !reports->subnet->ops->is_physical(reports->subnet->ctx, want->vguid))
 		return 0;
@@ -121,7 +135,11 @@ static uint64_t gone_pin(const struct vhca_osm_reports *reports, const char *nod
 
 static bool has_all_pins(const struct vhca_osm_reports *reports, const struct vhca_osm_node *by)
 {
-	return vhca_osm_table_pins_of(reports->table, by->name) >= VHCA_OSM_NODE_PORTS_MAX;
+	size_t n = 0;
+
+	for (size_t i = 0; i < vhca_osm_table_pins(reports->table); i++)
+		n += strcmp(vhca_osm_table_pin_at(reports->table, i)->node, by->name) == 0;
+	return n >= VHCA_OSM_NODE_PORTS_MAX;
 }
 
 static int check_pins(const struct vhca_osm_reports *reports, const struct vhca_osm_node *by,

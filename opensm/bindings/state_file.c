@@ -143,6 +143,36 @@ static size_t put_bindings(struct text *t, const struct vhca_osm_table *table)
 	return vhca_osm_table_bindings(table);
 }
 
+/*
+ * "o VGUID PORT", of the other party; PORT 0 of a tombstone that has an owner, and no other one.
+ * "u VGUID" or "d VGUID", of one whose owner is not known.
+ */
+static size_t put_owners(struct text *t, const struct vhca_osm_table *table)
+{
+	size_t lines = 0;
+
+	for (size_t i = 0; i < vhca_osm_table_records(table); i++) {
+		const struct vhca_osm_binding *b = vhca_osm_table_record(table, i);
+		const struct vhca_osm_owner *owner = &b->owner;
+
+		if ((b->withdrawn ? owner->kept : owner->other_port != 0) && reserve_line(t, 0)) {
+			put_string(t, "o ");
+			put_hex(t, b->vguid, 16);
+			put_string(t, " ");
+			put_hex(t, owner->other_port, 16);
+			put_string(t, "\n");
+			lines++;
+		}
+		if (owner->doubt != VHCA_OSM_DOUBT_NONE && reserve_line(t, 0)) {
+			put_string(t, owner->doubt == VHCA_OSM_DOUBT_STALE ? "u " : "d ");
+			put_hex(t, b->vguid, 16);
+			put_string(t, "\n");
+			lines++;
+		}
+	}
+	return lines;
+}
+
 static bool is_declared(const struct vhca_osm_need *need)
 {
 	return need->declared;
@@ -202,6 +232,7 @@ int vhca_osm_state_format(const struct vhca_osm_table *table, char **ret_text, s
 		put_string(&t, HEADER "\n");
 	records = put_tombstones(&t, table);
 	records += put_bindings(&t, table);
+	records += put_owners(&t, table);
 	records += put_ports(&t, table, "m ", is_declared);
 	records += put_ports(&t, table, "i ", is_inherited);
 	records += put_pins(&t, table);
@@ -282,6 +313,49 @@ static int load_binding(const struct line *l, struct vhca_osm_table *t, struct v
 	return vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, err);
 }
 
+/* Of a record that stands before, and was bound; NULL = there is none. */
+static const struct vhca_osm_binding *parse_owned(const struct line *l, size_t fields,
+						  const struct vhca_osm_table *t)
+{
+	const struct vhca_osm_binding *b;
+	uint64_t vguid;
+
+	if (l->n != fields || vhca_guid_parse(l->field[1], &vguid) < 0)
+		return NULL;
+	b = vhca_osm_table_find(t, vguid);
+	return b && !b->never_bound ? b : NULL;
+}
+
+static int load_other(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *b = parse_owned(l, 3, t);
+	struct vhca_osm_owner owner;
+
+	(void)err;
+	if (!b || b->owner.kept || b->owner.other_port)
+		return -EINVAL;
+	owner = (struct vhca_osm_owner){.kept = b->withdrawn, .doubt = b->owner.doubt};
+	if (vhca_parse_u64(l->field[2], 16, UINT64_MAX, &owner.other_port) < 0 ||
+	    (!owner.kept && !owner.other_port))
+		return -EINVAL;
+	vhca_osm_table_set_owner(t, b->vguid, &owner);
+	return 0;
+}
+
+static int load_doubt(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *b = parse_owned(l, 2, t);
+	struct vhca_osm_owner owner;
+
+	(void)err;
+	if (!b || b->owner.doubt != VHCA_OSM_DOUBT_NONE)
+		return -EINVAL;
+	owner = b->owner;
+	owner.doubt = l->field[0][0] == 'u' ? VHCA_OSM_DOUBT_STALE : VHCA_OSM_DOUBT_DISPUTED;
+	vhca_osm_table_set_owner(t, b->vguid, &owner);
+	return 0;
+}
+
 static int parse_port(const struct line *l, uint64_t *ret_guid, uint16_t *ret_pkeys, size_t *ret_n)
 {
 	if (l->n != 3 || vhca_guid_parse(l->field[1], ret_guid) < 0 || *ret_guid == 0)
@@ -328,7 +402,8 @@ static int load_line(const struct line *l, struct vhca_osm_table *t, struct vhca
 		int (*load)(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err);
 	} kinds[] = {{"t", load_tombstone}, {"w", load_tombstone}, {"n", load_tombstone},
 		     {"b", load_binding},   {"v", load_binding},   {"m", load_member},
-		     {"i", load_inherited}, {"p", load_pin}};
+		     {"i", load_inherited}, {"o", load_other},	   {"u", load_doubt},
+		     {"d", load_doubt},	    {"p", load_pin}};
 
 	for (size_t i = 0; l->n && i < VHCA_ARRAY_SIZE(kinds); i++)
 		if (strcmp(l->field[0], kinds[i].word) == 0)

@@ -8,6 +8,10 @@
  *    t VGUID EPOCH PORT_GUID                         tombstones, oldest first
  *    n VGUID EPOCH PORT_GUID                         of those that were never bound
  *    b VGUID EPOCH PORT_GUID GID_INDEX LID PKEY,...  bindings ("-" = no keys)
+ *    o VGUID PORT_GUID                               the other party, 0 = none; of a tombstone
+ *                                                    that its last port has kept
+ *    u VGUID                                         whose it is is not known yet
+ *    d VGUID                                         ... is disputed
  *    m PORT_GUID PKEY,...                            declared keys
  *    i PORT_GUID PKEY,...                            inherited keys
  *    p PORT_GUID NODE                                ports that have a node

@@ -46,10 +46,7 @@ static void record_free(void *p)
 	free(b);
 }
 
-static void record_freep(struct vhca_osm_binding **p)
-{
-	record_free(*p);
-}
+VHCA_DEFINE_CLEANUP(struct vhca_osm_binding, record_free)
 
 /* A record with a copy of want's values and keys; tombstones are made with n_pkeys = 0. */
 static struct vhca_osm_binding *record_new(const struct vhca_osm_binding *want)
@@ -279,11 +276,16 @@ static int check_epoch(const struct vhca_osm_binding *old, const struct vhca_osm
 	return is_tie(old, want->epoch, want->port_guid) ? refuse_tie(old, err) : 0;
 }
 
+static bool same_owner(const struct vhca_osm_owner *a, const struct vhca_osm_owner *b)
+{
+	return a->kept == b->kept && a->doubt == b->doubt && a->other_port == b->other_port;
+}
+
 static bool same_report(const struct vhca_osm_binding *a, const struct vhca_osm_binding *b)
 {
 	return !a->withdrawn && a->epoch == b->epoch && a->port_guid == b->port_guid &&
-	       a->own_port == b->own_port && a->gid_index == b->gid_index && a->lid == b->lid &&
-	       a->n_pkeys == b->n_pkeys &&
+	       a->own_port == b->own_port && same_owner(&a->owner, &b->owner) &&
+	       a->gid_index == b->gid_index && a->lid == b->lid && a->n_pkeys == b->n_pkeys &&
 	       (a->n_pkeys == 0 || memcmp(a->pkeys, b->pkeys, a->n_pkeys * sizeof(*a->pkeys)) == 0);
 }
 
@@ -574,6 +576,17 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 	return 0;
 }
 
+void vhca_osm_table_set_owner(struct vhca_osm_table *t, uint64_t vguid,
+			      const struct vhca_osm_owner *owner)
+{
+	struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
+
+	if (!b || same_owner(&b->owner, owner))
+		return;
+	b->owner = *owner;
+	t->revision++;
+}
+
 bool vhca_osm_table_has_other_owner(const struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 				    uint64_t port_guid)
 {
@@ -676,15 +689,6 @@ const char *vhca_osm_table_pinned(const struct vhca_osm_table *t, uint64_t port_
 	return pin ? pin->node : NULL;
 }
 
-size_t vhca_osm_table_pins_of(const struct vhca_osm_table *t, const char *node)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->pins.n; i++)
-		n += strcmp(vhca_osm_table_pin_at(t, i)->node, node) == 0;
-	return n;
-}
-
 size_t vhca_osm_table_pins(const struct vhca_osm_table *t)
 {
 	return t->pins.n;
@@ -705,18 +709,6 @@ const struct vhca_osm_binding *vhca_osm_table_find(const struct vhca_osm_table *
 const struct vhca_osm_port *vhca_osm_table_port(const struct vhca_osm_table *t, uint64_t guid)
 {
 	return vhca_osm_guid_map_find(&t->ports, guid);
-}
-
-bool vhca_osm_table_is_port(const struct vhca_osm_table *t, uint64_t guid)
-{
-	const struct vhca_osm_port *p = vhca_osm_table_port(t, guid);
-	const struct vhca_osm_binding *b = vhca_osm_table_find(t, guid);
-	unsigned int own = b && !b->withdrawn && b->own_port;
-
-	for (size_t i = 0; p && i < p->n_needs; i++)
-		if (p->needs[i].bindings > own)
-			return true;
-	return false;
 }
 
 size_t vhca_osm_table_inherited(const struct vhca_osm_table *t)

@@ -40,6 +40,20 @@ struct vhca_osm_limits {
 	size_t bindings, tombstones, ports, never_bound;
 };
 
+/* Is it known whose a vGUID is? */
+enum vhca_osm_doubt {
+	VHCA_OSM_DOUBT_NONE,
+	VHCA_OSM_DOUBT_STALE,	 /* not yet: another subnet manager was master meanwhile */
+	VHCA_OSM_DOUBT_DISPUTED, /* two nodes have asked for it: admin says whose it is */
+};
+
+/* Whose it is beside what the record says itself; all zero without tickets (owners.h). */
+struct vhca_osm_owner {
+	bool kept; /* a tombstone whose vGUID is still its last port's */
+	enum vhca_osm_doubt doubt;
+	uint64_t other_port; /* of who had it before, and may have it again; 0 = it has settled */
+};
+
 struct vhca_osm_binding {
 	uint64_t vguid; /* key; must stay first */
 	uint64_t epoch;
@@ -50,6 +64,7 @@ struct vhca_osm_binding {
 	bool never_bound; /* a tombstone, and nothing was known of the vGUID before */
 	/* a port of the subnet has, of a tombstone: had, the vGUID as its own: its keys' place */
 	bool own_port;
+	struct vhca_osm_owner owner;
 	uint16_t n_pkeys;
 	uint16_t *pkeys; /* in the order of the guest's table */
 	TAILQ_ENTRY(vhca_osm_binding) age;
@@ -98,6 +113,9 @@ int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca
  */
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 			    uint64_t port_guid, struct vhca_error *err);
+/* A vGUID that is not known has none. */
+void vhca_osm_table_set_owner(struct vhca_osm_table *t, uint64_t vguid,
+			      const struct vhca_osm_owner *owner);
 /* Of a vGUID that is not known. */
 int vhca_osm_table_add_tombstone(struct vhca_osm_table *t, const struct vhca_osm_binding *tombstone,
 				 struct vhca_error *err);
@@ -131,7 +149,6 @@ int vhca_osm_table_pin(struct vhca_osm_table *t, uint64_t port_guid, const char 
 bool vhca_osm_table_unpin(struct vhca_osm_table *t, uint64_t port_guid);
 /* Whose it is; NULL = nobody's. Borrowed. */
 const char *vhca_osm_table_pinned(const struct vhca_osm_table *t, uint64_t port_guid);
-size_t vhca_osm_table_pins_of(const struct vhca_osm_table *t, const char *node);
 size_t vhca_osm_table_pins(const struct vhca_osm_table *t);
 const struct vhca_osm_pin *vhca_osm_table_pin_at(const struct vhca_osm_table *t, size_t i);
 
@@ -143,8 +160,6 @@ const struct vhca_osm_binding *vhca_osm_table_record(const struct vhca_osm_table
 size_t vhca_osm_table_record_after(const struct vhca_osm_table *t, uint64_t vguid);
 size_t vhca_osm_table_ports(const struct vhca_osm_table *t);
 const struct vhca_osm_port *vhca_osm_table_port_at(const struct vhca_osm_table *t, size_t i);
-/* Is a vGUID bound to the port with this GUID, beside the one that it may be itself? */
-bool vhca_osm_table_is_port(const struct vhca_osm_table *t, uint64_t guid);
 size_t vhca_osm_table_port_after(const struct vhca_osm_table *t, uint64_t guid);
 /*
  * Tombstones, oldest first, those that were never bound after all others: NULL starts, NULL ends.

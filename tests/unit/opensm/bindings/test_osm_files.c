@@ -81,6 +81,39 @@ static void state_survives_the_file(void **state)
 	(void)vhca_osm_table_free(u);
 }
 
+/* Whose a vGUID is beside what its record says; without tickets there is no such line. */
+static void owners_survive_the_file(void **state)
+{
+	static const char with[] = "vhcasm-state 2\n"
+				   "t 0x0000000000000003 6 0x00000000000000aa\n"
+				   "t 0x0000000000000004 6 0x0000000000000000\n"
+				   "b 0x0000000000000001 4 0x00000000000000aa 2 17 -\n"
+				   "b 0x0000000000000002 5 0x00000000000000bb 2 17 -\n"
+				   "o 0x0000000000000001 0x00000000000000bb\n"
+				   "u 0x0000000000000001\n"
+				   "u 0x0000000000000002\n"
+				   "o 0x0000000000000003 0x0000000000000000\n"
+				   "d 0x0000000000000004\n"
+				   "end 9\n";
+	struct vhca_osm_table *t = new_table(false);
+	VHCA_AUTO_FREE char *text = strdup(with), *again = NULL;
+	const struct vhca_osm_owner *owner;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(vhca_osm_state_parse(text, t, NULL), 0);
+	owner = &vhca_osm_table_find(t, 1)->owner;
+	assert_true(!owner->kept && owner->other_port == 0xbb);
+	assert_int_equal(owner->doubt, VHCA_OSM_DOUBT_STALE);
+	owner = &vhca_osm_table_find(t, 3)->owner;
+	assert_true(owner->kept && owner->other_port == 0 && owner->doubt == VHCA_OSM_DOUBT_NONE);
+	owner = &vhca_osm_table_find(t, 4)->owner;
+	assert_true(!owner->kept && owner->doubt == VHCA_OSM_DOUBT_DISPUTED);
+	assert_int_equal(vhca_osm_state_format(t, &again, &len), 0);
+	assert_string_equal(again, with);
+	(void)vhca_osm_table_free(t);
+}
+
 /* More than the first piece of memory, and numbers as large as they get. */
 static void a_large_state_survives_too(void **state)
 {
@@ -143,6 +176,10 @@ static void damaged_state_is_refused(void **state)
 		"p 0x0 hv1",
 		"p 0xaa hv.1",
 		"p 0xaa token:",
+		"o 0x1 0xaa",
+		"u 0x1",
+		"u 0x1 0x2",
+		"d",
 		"end 7",
 	};
 
@@ -159,6 +196,11 @@ static void damaged_state_is_refused(void **state)
 	expect_damaged("vhcasm-state 2\n", "end is missing");
 	expect_damaged("vhcasm-state 2\nend 0\nend 0\n", "line 3");
 	expect_damaged("vhcasm-state 2\np 0xaa hv1\np 0xaa hv2\nend 2\n", "line 3");
+	/* Nobody is no other party of a binding's; what was never bound has no owner. */
+	expect_damaged("vhcasm-state 2\nb 0x1 4 0xaa 2 17 -\no 0x1 0x0\nend 2\n", "line 3");
+	expect_damaged("vhcasm-state 2\nn 0x1 4 0xaa\no 0x1 0x0\nend 2\n", "line 3");
+	expect_damaged("vhcasm-state 2\nt 0x1 4 0xaa\no 0x1 0x0\no 0x1 0x0\nend 3\n", "line 4");
+	expect_damaged("vhcasm-state 2\nt 0x1 4 0xaa\nu 0x1\nd 0x1\nend 3\n", "line 4");
 	/* The same GUID twice, of whatever kind. */
 	expect_damaged("vhcasm-state 2\nt 0x1 4 0x0\nb 0x1 4 0xaa 2 17 -\nend 2\n", "line 3");
 }
@@ -564,6 +606,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(state_survives_the_file),
+		cmocka_unit_test(owners_survive_the_file),
 		cmocka_unit_test(a_large_state_survives_too),
 		cmocka_unit_test(damaged_state_is_refused),
 		cmocka_unit_test(a_truncated_state_is_refused_at_every_byte),

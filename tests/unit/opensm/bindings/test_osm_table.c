@@ -411,6 +411,34 @@ static void what_is_forgotten_may_begin_anew(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+/* Whose it is is remembered with the record, and a change of that is one to be saved. */
+static void an_owner_stays_with_the_record(void **state)
+{
+	const struct vhca_osm_owner shared = {.other_port = PORT_B}, kept = {.kept = true};
+	struct vhca_osm_table *t = new_table(false);
+	uint64_t revision;
+
+	(void)state;
+	vhca_osm_table_set_owner(t, GUID_1, &shared); /* nobody's */
+	assert_int_equal(vhca_osm_table_revision(t), 0);
+	assert_string_equal(PUT(t, GUID_1, 7, PORT_A, 0x8001, 0), "");
+	revision = vhca_osm_table_revision(t);
+	vhca_osm_table_set_owner(t, GUID_1, &shared);
+	assert_int_equal(vhca_osm_table_revision(t), revision + 1);
+	vhca_osm_table_set_owner(t, GUID_1, &shared);
+	assert_int_equal(vhca_osm_table_revision(t), revision + 1);
+	/* A report says it anew: here, that it has settled. */
+	assert_string_equal(PUT(t, GUID_1, 7, PORT_A, 0x8001, 0), "");
+	assert_int_equal(vhca_osm_table_find(t, GUID_1)->owner.other_port, 0);
+	assert_int_equal(vhca_osm_table_revision(t), revision + 2);
+	assert_string_equal(withdraw(t, GUID_1, 7), "");
+	vhca_osm_table_set_owner(t, GUID_1, &kept);
+	assert_true(vhca_osm_table_find(t, GUID_1)->owner.kept);
+	assert_string_equal(PUT(t, GUID_1, 8, PORT_A, 0x8001, 0), "");
+	assert_false(vhca_osm_table_find(t, GUID_1)->owner.kept);
+	(void)vhca_osm_table_free(t);
+}
+
 static void both_memberships_need_the_option(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -659,6 +687,7 @@ int main(void)
 		cmocka_unit_test(ports_of_their_own_are_counted_by_port),
 		cmocka_unit_test(many_of_a_port_displace_its_own),
 		cmocka_unit_test(what_is_forgotten_may_begin_anew),
+		cmocka_unit_test(an_owner_stays_with_the_record),
 		cmocka_unit_test(both_memberships_need_the_option),
 		cmocka_unit_test(limits_refuse_with_numbers),
 		cmocka_unit_test(a_port_holds_no_more_keys_than_its_table),
