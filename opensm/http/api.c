@@ -166,52 +166,6 @@ static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *
 
 /* ---- handlers ---- */
 
-/* A report that is durable, and answered when its LID has moved. */
-struct pending_answer {
-	struct vhca_http_request *req;
-	struct json_object *body;
-};
-
-static void on_lid_moved(void *arg, const struct vhca_osm_lid_move *move,
-			 const struct vhca_error *err)
-{
-	VHCA_AUTO_FREE struct pending_answer *pending = arg;
-
-	if (err) {
-		(void)json_object_put(pending->body);
-		vhca_http_reply_error(pending->req, err);
-		return;
-	}
-	vhca_json_add(pending->body, "lid_move", vhca_osm_json_lid_move(move));
-	vhca_http_reply(pending->req, 200, pending->body);
-}
-
-/*
- * The binding first: who repeats a move of which only that was done gets the rest done. `want` was
- * checked. Takes the body, whatever comes of it.
- */
-static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
-		    const struct vhca_osm_lid_move *want, struct json_object *body,
-		    struct vhca_error *err)
-{
-	struct pending_answer *pending = calloc(1, sizeof(*pending));
-	int r;
-
-	if (!pending) {
-		(void)json_object_put(body);
-		return vhca_error_no_memory(err, "move");
-	}
-	*pending = (struct pending_answer){.req = req, .body = body};
-	r = vhca_osm_service_commit(api->service, err);
-	if (r == 0)
-		r = vhca_osm_mover_queue(api->mover, want, on_lid_moved, pending, err);
-	if (r < 0) {
-		(void)json_object_put(body);
-		free(pending);
-	}
-	return r;
-}
-
 /* What the vGUID of a binding wants that is to have a LID of its own. */
 static struct vhca_osm_lid_want dynamic_lid(const struct vhca_osm_binding *b)
 {
@@ -231,7 +185,8 @@ static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 		r = put_spoken(api, req, b, 0, &ev, err);
 	if (r < 0)
 		return r;
-	return move_lid(api, req, &move, vhca_osm_json_binding_now(api->service, b->vguid), err);
+	return vhca_osm_api_move_lid(api->service, api->mover, req, &move,
+				     vhca_osm_json_binding_now(api->service, b->vguid), err);
 }
 
 static void put_binding(void *ctx, struct vhca_http_request *req)
@@ -296,7 +251,8 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	/* Behind the request for it, whose sender may be gone. */
 	frees = !keep && (move.changes || vhca_osm_mover_has_queued(api->mover, vguid));
 	if (r == 0 && frees)
-		r = move_lid(api, req, &move, vhca_osm_json_binding_now(api->service, vguid), &err);
+		r = vhca_osm_api_move_lid(api->service, api->mover, req, &move,
+					  vhca_osm_json_binding_now(api->service, vguid), &err);
 	if (r < 0)
 		refuse(api, req, vguid, &err);
 	else if (!frees)
@@ -424,7 +380,7 @@ static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request 
 		return r;
 	body = vhca_osm_json_relocation(api->service, b, relocation);
 	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
-		return move_lid(api, req, &move, body, err);
+		return vhca_osm_api_move_lid(api->service, api->mover, req, &move, body, err);
 	reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 	return 0;
 }

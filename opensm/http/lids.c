@@ -2,8 +2,10 @@
 #include "opensm/http/lids.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
@@ -283,4 +285,48 @@ void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request 
 	vhca_json_add_u64(obj, "sweeps", stats.sweeps);
 	vhca_json_add(obj, "moves", moves_to_json(&stats));
 	vhca_http_reply(req, 200, obj);
+}
+
+/* ---- LIDs of bindings ---- */
+
+/* A report that is durable, and answered when its LID has moved. */
+struct pending_answer {
+	struct vhca_http_request *req;
+	struct json_object *body;
+};
+
+static void on_lid_moved(void *arg, const struct vhca_osm_lid_move *move,
+			 const struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct pending_answer *pending = arg;
+
+	if (err) {
+		(void)json_object_put(pending->body);
+		vhca_http_reply_error(pending->req, err);
+		return;
+	}
+	vhca_json_add(pending->body, "lid_move", vhca_osm_json_lid_move(move));
+	vhca_http_reply(pending->req, 200, pending->body);
+}
+
+int vhca_osm_api_move_lid(struct vhca_osm_service *service, struct vhca_osm_mover *m,
+			  struct vhca_http_request *req, const struct vhca_osm_lid_move *want,
+			  struct json_object *body, struct vhca_error *err)
+{
+	struct pending_answer *pending = calloc(1, sizeof(*pending));
+	int r;
+
+	if (!pending) {
+		(void)json_object_put(body);
+		return vhca_error_no_memory(err, "move");
+	}
+	*pending = (struct pending_answer){.req = req, .body = body};
+	r = vhca_osm_service_commit(service, err);
+	if (r == 0)
+		r = vhca_osm_mover_queue(m, want, on_lid_moved, pending, err);
+	if (r < 0) {
+		(void)json_object_put(body);
+		free(pending);
+	}
+	return r;
 }

@@ -6,6 +6,7 @@
  * later.
  */
 #include "common/http/server.h"
+#include "opensm/bindings/service.h"
 #include "opensm/http/json.h"
 #include "opensm/lids/mover.h"
 
@@ -30,5 +31,14 @@ void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 void vhca_osm_api_steer(struct vhca_osm_mover *m, struct vhca_http_request *req);
 /* GET /v1/fabric */
 void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request *req);
+
+/*
+ * Replies when the LID of a binding has moved, which was checked; "lid_move" is added to the body.
+ * The binding first: who repeats a move of which only that was done gets the rest done. Takes the
+ * body, whatever comes of it.
+ */
+int vhca_osm_api_move_lid(struct vhca_osm_service *service, struct vhca_osm_mover *m,
+			  struct vhca_http_request *req, const struct vhca_osm_lid_move *want,
+			  struct json_object *body, struct vhca_error *err);
 
 #endif
