@@ -164,7 +164,7 @@ static int add_url(struct vhca_conf *conf, const char *url, size_t len, struct v
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "\"%.*s\" is not an http:// or https:// URL",
 				      len > 80 ? 80 : (int)len, url);
-	if (vhca_conf_url_user(url))
+	if (vhca_conf_url_user(url, len))
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "a URL with a user, which whoever looks at vhcad would see; "
 				      "token_file has what is sent");

@@ -201,17 +201,22 @@ int vhca_conf_file(const char *value, const struct vhca_conf_type *type, void *f
 	return (value[0] ? vhca_conf_path : vhca_conf_text)(value, type, field, err);
 }
 
-const char *vhca_conf_url_user(const char *url)
+/* Who writes a password escapes nothing in it: behind a colon each @ may be its end. */
+const char *vhca_conf_url_user(const char *url, size_t len)
 {
 	const char *scheme = strstr(url, "://"), *user = scheme ? scheme + 3 : url;
+	size_t n = strcspn(user, ":@/?# \t");
+	const char *end = url + len;
 
-	return memchr(user, '@', strcspn(user, "/?# \t")) ? user : NULL;
+	if (user + n >= end || (user[n] != '@' && user[n] != ':'))
+		return NULL;
+	return memchr(user + n, '@', (size_t)(end - user) - n) ? user : NULL;
 }
 
 int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *field,
 		  struct vhca_error *err)
 {
-	const char *user = vhca_conf_url_user(value);
+	const char *user = vhca_conf_url_user(value, strlen(value));
 
 	if (!strchr(value, ':'))
 		return bad(err, value, "a URI");
@@ -322,9 +327,11 @@ int vhca_conf_network_roles(const char *value, const struct vhca_conf_type *type
 int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, void *field,
 			  struct vhca_error *err)
 {
-	if (!vhca_caller_is_certificate(value))
+	char name[VHCA_CALLER_NAME_MAX];
+
+	if (vhca_caller_take_certificate(value, name) < 0)
 		return bad(err, value, "cert:NAME or cert-sha256:HEX");
-	return vhca_conf_text(value, type, field, err);
+	return vhca_conf_text(name, type, field, err);
 }
 
 void vhca_conf_certificate_of(const char *agent, char ret[static VHCA_CALLER_NAME_MAX])

@@ -66,7 +66,7 @@ void vhca_conf_format(struct vhca_strbuf *sb, vhca_conf_value_fn parse,
 /* Whether two of these cannot both be bound: a wildcard is all addresses of its family. */
 bool vhca_conf_listen_overlaps(const char *one, const char *other);
 /* Where the user of a URL begins that has one: "me:secret@host". NULL: it has none. */
-const char *vhca_conf_url_user(const char *url);
+const char *vhca_conf_url_user(const char *url, size_t len);
 
 /* The name that a certificate for the HOST of such a URL has: lower case, addresses in one form. */
 void vhca_conf_certificate_of(const char *agent, char ret[static VHCA_CALLER_NAME_MAX]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "common/base/caller.h"
 
+#include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -73,6 +75,22 @@ bool vhca_caller_is_certificate(const char *name)
 	return false;
 }
 
+int vhca_caller_take_certificate(const char *name, char ret[static VHCA_CALLER_NAME_MAX])
+{
+	char *own = ret + strcspn(name, ":") + 1;
+	struct in6_addr address;
+
+	if (!vhca_caller_is_certificate(name) || vhca_strcpy(ret, VHCA_CALLER_NAME_MAX, name) < 0)
+		return -EINVAL;
+	if (inet_pton(AF_INET6, own, &address) == 1)
+		(void)inet_ntop(AF_INET6, &address, own,
+				(socklen_t)(ret + VHCA_CALLER_NAME_MAX - own));
+	if (!strpbrk(own, ":/"))
+		for (; *own; own++)
+			*own = (char)tolower((unsigned char)*own);
+	return 0;
+}
+
 /* ---- rules ---- */
 
 /* 0, -ENOENT if there is no such name, or what the system says. */
@@ -109,11 +127,11 @@ static int parse_local(const char *who, struct vhca_caller_rule *ret, struct vhc
 /* A word that no name begins with would never fit, and nobody would see it. */
 static int parse_remote(const char *who, struct vhca_caller_rule *ret, struct vhca_error *err)
 {
-	bool known = strcmp(who, "token") == 0 || strncmp(who, "address:", 8) == 0 ||
-		     vhca_caller_is_certificate(who);
+	bool known = strcmp(who, "token") == 0 || strncmp(who, "address:", 8) == 0;
 
 	ret->who = VHCA_CALLER_NAME;
-	if (known && vhca_strcpy(ret->name, sizeof(ret->name), who) == 0)
+	if (known ? vhca_strcpy(ret->name, sizeof(ret->name), who) == 0
+		  : vhca_caller_take_certificate(who, ret->name) == 0)
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 			      "\"%.80s\" is no name on the network: *, cert:NAME, "

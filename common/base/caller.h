@@ -47,6 +47,11 @@ void vhca_caller_done(struct vhca_caller *caller);
 
 /* Is it the name of a certificate, "cert:NAME" or "cert-sha256:HEX"? */
 bool vhca_caller_is_certificate(const char *name);
+/*
+ * One that somebody wrote, in the form in which callers are compared with it: host and digest in
+ * lower case, an address in its one form, a URI as it is. -EINVAL if it is none.
+ */
+int vhca_caller_take_certificate(const char *name, char ret[static VHCA_CALLER_NAME_MAX]);
 
 #define VHCA_CALLER_RULES_MAX 64
 

@@ -56,8 +56,7 @@ static int read_line(struct vhca_osm_agent *agent, const char *value, struct vhc
 
 	if (!word)
 		return vhca_error_no_memory(err, "[agents]");
-	if (!vhca_caller_is_certificate(word) ||
-	    vhca_strcpy(agent->certificate, sizeof(agent->certificate), word) < 0)
+	if (vhca_caller_take_certificate(word, agent->certificate) < 0)
 		return bad(err, word, "is not cert:NAME or cert-sha256:HEX");
 	while (r == 0 && (word = strsep(&rest, " \t")))
 		if (*word)

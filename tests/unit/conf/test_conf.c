@@ -220,6 +220,12 @@ static const struct {
 	{"[sm]\nurl = http://1 http://2 http://3 http://4 http://5 http://6 http://7 "
 	 "http://8 http://9\n",
 	 "f.conf:2: url: more than 8 URLs, or one of more than 255 characters"},
+	{"[libvirt]\nuri = qemu+tcp://me:s3/cr?e#t@h/system\n",
+	 "f.conf:2: uri: a password, which whoever looks at vhcad would see; libvirt has auth.conf "
+	 "for it"},
+	{"[sm]\nurl = https://me:s3/cr?e#t@sm2:1\n",
+	 "f.conf:2: url: a URL with a user, which whoever looks at vhcad would see; token_file has "
+	 "what is sent"},
 	{"[guid]\nprefix_bits = 7\n", "f.conf:2: prefix_bits: \"7\" is not between 8 and 48"},
 	{"[guid]\nprefix_bits = x\n", "f.conf:2: prefix_bits: \"x\" is not a number"},
 	{"[guid]\nprefix = 12\n", "f.conf:2: prefix: \"12\" is not a GUID (0x and 16 hex digits)"},

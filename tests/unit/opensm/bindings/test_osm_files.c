@@ -503,7 +503,7 @@ static void agents_are_listed(void **state)
 	assert_int_equal(load_text("[agents]\n", &conf, NULL), 0);
 	assert_true(conf.agents.listed);
 	assert_null(vhca_osm_agents_find(&conf.agents, "cert:hv1"));
-	assert_int_equal(load_text("[agents]\nhv2 = cert:hv2.example.org\nhv1 = cert:10.0.0.1\n"
+	assert_int_equal(load_text("[agents]\nhv2 = cert:HV2.example.ORG\nhv1 = cert:10.0.0.1\n"
 				   "hv3 = cert-sha256:00ff 0x0002c90300000b01  "
 				   "0x0002c90300000a01\n",
 				   &conf, NULL),
