@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <json-c/json_object_iterator.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
@@ -26,11 +29,68 @@ void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text)
 			vhca_strbuf_add(sb, "%%%02X", (unsigned int)(unsigned char)*text);
 }
 
+/* json-c escapes what is below a blank; a terminal obeys more. As JSON it is the same text. */
+static void print_json(struct json_object *doc, int flags)
+{
+	const char *text =
+		json_object_to_json_string_ext(doc, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	while (*text) {
+		size_t n = *text == '\n' ? 0 : vhca_control_len(text);
+
+		if (n)
+			(void)printf("\\u%04x", (unsigned int)(unsigned char)text[n - 1]);
+		else
+			(void)putchar(*text);
+		text += n ? n : 1;
+	}
+	(void)putchar('\n');
+}
+
 void vhca_ctl_print_json(struct json_object *doc)
 {
-	(void)puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PRETTY |
-							       JSON_C_TO_STRING_SPACED |
-							       JSON_C_TO_STRING_NOSLASHESCAPE));
+	print_json(doc, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+}
+
+void vhca_ctl_print_json_line(struct json_object *doc)
+{
+	print_json(doc, JSON_C_TO_STRING_PLAIN);
+}
+
+static void blot_text(struct json_object *value)
+{
+	const char *from = json_object_get_string(value);
+	VHCA_AUTO_FREE char *clean = malloc(strlen(from) + 1);
+	char *to = clean;
+
+	for (; clean && *from; to++) {
+		size_t n = vhca_control_len(from);
+
+		*to = n ? '?' : *from;
+		from += n ? n : 1;
+	}
+	if (clean)
+		*to = '\0';
+	(void)json_object_set_string(value, clean ? clean : "");
+}
+
+/* What comes from a domain's XML or another program moves no cursor, whichever command shows it. */
+static void blot_texts(struct json_object *value)
+{
+	struct json_object_iterator it, end;
+
+	if (json_object_is_type(value, json_type_string))
+		blot_text(value);
+	for (size_t i = 0;
+	     json_object_is_type(value, json_type_array) && i < json_object_array_length(value);
+	     i++)
+		blot_texts(json_object_array_get_idx(value, i));
+	if (!json_object_is_type(value, json_type_object))
+		return;
+	end = json_object_iter_end(value);
+	for (it = json_object_iter_begin(value); !json_object_iter_equal(&it, &end);
+	     json_object_iter_next(&it))
+		blot_texts(json_object_iter_peek_value(&it));
 }
 
 /* No answer at all: says which of the usual reasons it is, and the way out. */
@@ -85,6 +145,8 @@ static int call(const struct vhca_ctl *ctl, const char *method, const char *path
 static int take_answer(const struct vhca_ctl *ctl, int r, struct vhca_http_result *res,
 		       struct json_object **ret)
 {
+	if (!ctl->opts[VHCA_OPT_JSON])
+		blot_texts(res->body);
 	if (r == 0)
 		*ret = vhca_steal_ptr(&res->body);
 	else if (res->body && ctl->opts[VHCA_OPT_JSON])

@@ -17,6 +17,7 @@
 void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text);
 
 /*
+ * All texts of the answer are safe to print, but for --json, which escapes them.
  * One call; path starts with '/'. On success *ret is the answer (NULL if it has none); caller puts
  * it. default_ms applies unless --timeout is given. With --json a problem document is printed, too.
  */
@@ -40,8 +41,9 @@ int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json
 int vhca_ctl_get_text(const struct vhca_ctl *ctl, const char *path, char **ret,
 		      struct vhca_error *err);
 
-/* Prints a document for --json. */
+/* Prints a document for --json; in one line. */
 void vhca_ctl_print_json(struct json_object *doc);
+void vhca_ctl_print_json_line(struct json_object *doc);
 
 /* A list that is shown as a table: what vhca_ctl_list() needs to know about it. */
 struct vhca_ctl_list {

@@ -7,27 +7,15 @@
 #include "common/base/text.h"
 #include "ctl/cli/view.h"
 
-void vhca_print_text(const char *text)
-{
-	while (*text) {
-		size_t n = vhca_control_len(text);
-
-		(void)putchar(n ? '?' : *text);
-		text += n ? n : 1;
-	}
-}
-
 void vhca_print_finding(struct json_object *finding, const struct vhca_finding_members *members)
 {
 	const char *fix = vhca_view_text(finding, members->fix);
 
-	(void)printf("  %-8s %-*s ", vhca_view_text(finding, "status"), members->width,
-		     vhca_view_text(finding, members->subject));
-	vhca_print_text(vhca_view_text(finding, members->text));
-	if (*fix) {
-		(void)printf("\n  %-8s %-*s -> ", "", members->width, "");
-		vhca_print_text(fix);
-	}
+	(void)printf("  %-8s %-*s %s", vhca_view_text(finding, "status"), members->width,
+		     vhca_view_text(finding, members->subject),
+		     vhca_view_text(finding, members->text));
+	if (*fix)
+		(void)printf("\n  %-8s %-*s -> %s", "", members->width, "", fix);
 	(void)putchar('\n');
 }
 

@@ -10,8 +10,7 @@ struct vhca_finding_members {
 	int width; /* of the first's column */
 };
 
-/* What comes from a domain's XML or from another program: it must not move the cursor. */
-void vhca_print_text(const char *text);
+/* A line, and one more for the way out if there is any. */
 void vhca_print_finding(struct json_object *finding, const struct vhca_finding_members *members);
 /*
  * Of its status: 0 ok, 10 unknown, 11 warning, 12 wrong. Not those of errors, so that a script

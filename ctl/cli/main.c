@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
 
+#include "common/base/text.h"
 #include "common/http/auth.h"
 #include "config.h"
 #include "ctl/cli/options.h"
@@ -35,6 +36,8 @@ int vhca_ctl_main(const struct vhca_ctl_program *program, int argc, char **argv)
 	int status = run(program, argc, argv, &err);
 
 	if (status < 0) {
+		vhca_blot_controls(err.msg); /* there may be words of an answer in it */
+		vhca_blot_controls(err.hint);
 		(void)fprintf(stderr, "%s: %s\n", program->name, err.msg);
 		if (err.hint[0])
 			(void)fprintf(stderr, "hint: %s\n", err.hint);

@@ -20,7 +20,6 @@ static void format_cell(char cell[static CELL_MAX], const struct vhca_column *co
 		vhca_strbuf_add(&sb, "%.*s", CELL_MAX - 1, vhca_view_text(row, col->key));
 	if (sb.len == 0)
 		vhca_strbuf_add(&sb, "-");
-	vhca_blot_controls(cell); /* names come from domain XML */
 }
 
 /* Columns on the terminal: UTF-8 continuation bytes take none. */

@@ -150,6 +150,35 @@ class Tables(CtlCase):
         self.assertIn("a?[2J?b/ib0", line)
         self.assertTrue(line.endswith("über?"))
 
+    def test_no_text_of_an_answer_moves_the_cursor(self):
+        """Whichever member it is in, and whichever command shows it; with --json the document stays what it is."""
+        def poison(doc):
+            if isinstance(doc, dict):
+                return {key: poison(value) for key, value in doc.items()}
+            if isinstance(doc, list):
+                return [poison(value) for value in doc]
+            return f"{doc}\x1b[2J\r\u009b2J\x7f" if isinstance(doc, str) else doc
+        bdf, renewed = "/v1/vfs/0000%3A01%3A00.1/explain", {**CLAIM_RESULT, "way": "claim", "lease": 600}
+        answers = {("node",): ("GET /v1/node", NODE), ("hcas",): ("GET /v1/hcas", HCAS), ("vfs",): ("GET /v1/vfs", {**VFS, "next": None}),
+                   ("domains",): ("GET /v1/domains", DOMAINS), ("claims",): ("GET /v1/claims", CLAIMS), ("config",): ("GET /v1/config", CONFIG),
+                   ("partitions",): ("GET /v1/partitions", PARTITIONS), ("outbox",): ("GET /v1/outbox", OUTBOX),
+                   ("migrations",): ("GET /v1/migrations", MIGRATIONS), ("explain", "0000:01:00.1"): (f"GET {bdf}", VF_EXPLAINED),
+                   ("explain", "vm1"): ("GET /v1/domains/vm1/explain", DOMAIN_EXPLAINED), ("status",): ("GET /readyz", NOT_READY),
+                   ("forget", "a"): ("DELETE /v1/hcas/a", {"bdf": "b"}), ("lease", UUID, "600"): (f"POST /v1/claims/{UUID}/lease", renewed),
+                   ("adopt", "vm1"): ("POST /v1/domains/vm1/adopt", CLAIMS)}
+        docs = {route: poison(doc) for route, doc in answers.values()}
+        metrics = 'a{domain="\u009b2J\x1b\x7f"} 1\n# EOF\n'
+        self.agent({**docs, "GET /metrics": (200, metrics.encode())})
+        for args, (route, _) in answers.items():
+            with self.subTest(args):
+                p = self.ctl(*args)
+                self.assertIn("?[2J??2J?", p.stdout)
+                self.assertNotRegex(p.stdout + p.stderr, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+                p = self.ctl(*args, "--json")
+                self.assertNotRegex(p.stdout + p.stderr, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+                self.assertEqual(json.loads(p.stdout), docs[route])
+        self.assertEqual(self.ctl("metrics").stdout, 'a{domain="??2J??"} 1\n# EOF\n')
+
     def test_columns_stay_aligned_with_utf8(self):
         vfs = [{**VFS["vfs"][0], "domain": d} for d in ("größe", "groesse")]
         self.agent({"GET /v1/vfs": {"vfs": vfs}})

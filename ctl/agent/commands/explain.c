@@ -19,16 +19,10 @@ static void print_verdict(struct json_object *verdict)
 
 	for (const char *s = status; *s; s++)
 		(void)putchar(toupper((unsigned char)*s));
-	(void)fputs("  ", stdout);
-	vhca_print_text(vhca_view_text(verdict, "subject"));
-	(void)printf(": %s%s", step, *step ? ": " : "");
-	vhca_print_text(vhca_view_text(verdict, "text"));
-	(void)putchar('\n');
-	if (*fix) {
-		(void)fputs("fix:  ", stdout);
-		vhca_print_text(fix);
-		(void)putchar('\n');
-	}
+	(void)printf("  %s: %s%s%s\n", vhca_view_text(verdict, "subject"), step, *step ? ": " : "",
+		     vhca_view_text(verdict, "text"));
+	if (*fix)
+		(void)printf("fix:  %s\n", fix);
 }
 
 static void print_findings(struct json_object *doc)
@@ -43,11 +37,8 @@ static void print_findings(struct json_object *doc)
 static void print_vf(struct json_object *vf)
 {
 	(void)printf("\n%s", vhca_view_text(vf, "bdf"));
-	if (*vhca_view_text(vf, "domain")) {
-		(void)fputs("  ", stdout);
-		vhca_print_text(vhca_view_text(vf, "domain"));
-		(void)printf("/%s", vhca_view_text(vf, "name"));
-	}
+	if (*vhca_view_text(vf, "domain"))
+		(void)printf("  %s/%s", vhca_view_text(vf, "domain"), vhca_view_text(vf, "name"));
 	(void)printf("  %s\n", vhca_view_text(vf, "state"));
 	print_findings(vf);
 }

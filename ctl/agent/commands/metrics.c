@@ -5,6 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/base/text.h"
 #include "ctl/agent/commands.h"
 #include "ctl/cli/api.h"
 
@@ -20,7 +21,10 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		r = vhca_write_file_atomic(path, text, strlen(text), 0644);
 		return r < 0 ? vhca_error_set(err, VHCA_ERR_INTERNAL, "output", -r, "%s", path) : 0;
 	}
-	(void)fputs(text, stdout);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+		vhca_blot_controls(line); /* of a label */
+		(void)printf("%s%s", line, rest ? "\n" : "");
+	}
 	return fflush(stdout) == 0
 		       ? 0
 		       : vhca_error_set(err, VHCA_ERR_INTERNAL, "output", errno, "standard output");

@@ -21,9 +21,7 @@ static int print_reason(struct json_object *reason, bool json)
 		vhca_print_finding(reason, &members);
 		return vhca_finding_exit(reason);
 	}
-	(void)printf("  %-8s %-19s ", "wrong", "");
-	vhca_print_text(json_object_get_string(reason));
-	(void)putchar('\n');
+	(void)printf("  %-8s %-19s %s\n", "wrong", "", json_object_get_string(reason));
 	return WRONG;
 }
 

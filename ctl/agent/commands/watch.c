@@ -8,7 +8,6 @@
 #include "common/base/codes.h"
 #include "ctl/agent/commands.h"
 #include "ctl/cli/api.h"
-#include "ctl/cli/finding.h"
 #include "ctl/cli/view.h"
 
 #define CURSOR_MAX 128
@@ -30,19 +29,14 @@ static void print_event(const struct vhca_ctl *ctl, struct json_object *event)
 	struct vhca_strbuf sb;
 
 	if (ctl->opts[VHCA_OPT_JSON]) {
-		(void)puts(json_object_to_json_string_ext(
-			event, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		vhca_ctl_print_json_line(event);
 		return;
 	}
 	vhca_strbuf_init(&sb, head, sizeof(head));
 	vhca_view_time(&sb, vhca_view_u64(event, "time_ms"));
 	vhca_strbuf_add(&sb, "  %-7.32s ", vhca_view_text(event, "kind"));
-	vhca_blot_controls(head);
-	(void)fputs(head, stdout);
-	vhca_print_text(vhca_view_text(event, "subject"));
-	(void)fputs(": ", stdout);
-	vhca_print_text(vhca_view_text(event, "text"));
-	(void)putchar('\n');
+	(void)printf("%s%s: %s\n", head, vhca_view_text(event, "subject"),
+		     vhca_view_text(event, "text"));
 }
 
 static void print_events(const struct watch *w, struct json_object *doc, size_t newest)
