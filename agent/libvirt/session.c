@@ -10,6 +10,7 @@
 
 #include "agent/libvirt/error.h"
 #include "common/base/cleanup.h"
+#include "common/base/cond.h"
 #include "common/base/role.h"
 #include "common/loop/thread.h"
 

@@ -222,29 +222,23 @@ bool vhca_uuid_equal(const struct vhca_uuid *a, const struct vhca_uuid *b)
 
 /* ---- hosts ---- */
 
-/* Where any other name leads is up to a resolver. */
-static bool is_loopback_host(const char *host)
-{
-	struct in6_addr v6;
-	struct in_addr v4;
-
-	if (strcasecmp(host, "localhost") == 0)
-		return true;
-	if (inet_pton(AF_INET, host, &v4) == 1)
-		return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
-	return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
 bool vhca_is_loopback(const char *authority)
 {
 	bool bracket = *authority == '[';
 	const char *start = authority + bracket;
 	size_t len = strcspn(start, bracket ? "]" : ":/");
 	char host[INET6_ADDRSTRLEN];
+	struct in6_addr v6;
+	struct in_addr v4;
 
 	if (len >= sizeof(host) || memchr(authority, '@', strcspn(authority, "/")))
 		return false;
 	memcpy(host, start, len);
 	host[len] = '\0';
-	return is_loopback_host(host);
+	if (strcasecmp(host, "localhost") == 0)
+		return true;
+	if (inet_pton(AF_INET, host, &v4) == 1)
+		return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+	/* Where any other name leads is up to a resolver. */
+	return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The descriptor half of file.h: I/O that ends at a deadline, whatever the peer does. */
+/* What ends at a deadline: the descriptor half of file.h, whatever the peer does, and waits. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/base/role.h"
 #include "common/base/text.h"
@@ -117,4 +118,33 @@ int vhca_connect_unix(const char *path, uint64_t deadline)
 		return -errno;
 	r = connect_until(fd, &addr, deadline);
 	return r < 0 ? r : vhca_steal_fd(&fd);
+}
+
+int vhca_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+	int r;
+
+	r = pthread_condattr_init(&attr);
+	if (r != 0)
+		return -r;
+	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	if (r == 0)
+		r = pthread_cond_init(cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	return -r;
+}
+
+struct timespec vhca_cond_deadline(uint32_t ms)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail: a valid clock and pointer */
+	ts.tv_sec += ms / 1000;
+	ts.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (ts.tv_nsec >= 1000000000) {
+		ts.tv_sec++;
+		ts.tv_nsec -= 1000000000;
+	}
+	return ts;
 }

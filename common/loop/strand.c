@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/loop/post.h"
 #include "common/loop/thread.h"

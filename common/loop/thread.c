@@ -61,32 +61,3 @@ int vhca_thread_start(pthread_t *ret, const char *name, void *(*fn)(void *), voi
 		(void)vhca_steal_ptr(&start); /* the thread's */
 	return r;
 }
-
-int vhca_cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-	int r;
-
-	r = pthread_condattr_init(&attr);
-	if (r != 0)
-		return -r;
-	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (r == 0)
-		r = pthread_cond_init(cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
-	return -r;
-}
-
-struct timespec vhca_cond_deadline(uint32_t ms)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail: a valid clock and pointer */
-	ts.tv_sec += ms / 1000;
-	ts.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (ts.tv_nsec >= 1000000000) {
-		ts.tv_sec++;
-		ts.tv_nsec -= 1000000000;
-	}
-	return ts;
-}

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/cond.h"
 #include "common/base/role.h"
 #include "common/loop/thread.h"
 #include "common/store/store_private.h"

@@ -11,10 +11,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
-#include "common/loop/thread.h"
 #include "common/store/store_private.h"
 
 /* Bounds the work lost and repeated when a group fails. */

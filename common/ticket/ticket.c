@@ -160,6 +160,17 @@ static gnutls_datum_t datum_of(const void *data, size_t n)
 	return (gnutls_datum_t){(unsigned char *)(uintptr_t)data, (unsigned int)n};
 }
 
+/* Its data is in buf; empty if the certificate cannot be written. */
+static gnutls_datum_t signed_text(const struct vhca_ticket *ticket,
+				  char buf[static VHCA_TICKET_MAX])
+{
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, buf, VHCA_TICKET_MAX);
+	add_signed(&sb, ticket);
+	return datum_of(buf, sb.truncated ? 0 : sb.len);
+}
+
 /* Its own is the first that stands in the file. */
 static int take_certificate(const struct vhca_http_auth *auth, struct signer *signer,
 			    struct vhca_ticket *ret)
@@ -182,13 +193,9 @@ static int take_signature(const struct vhca_http_auth *auth, struct signer *sign
 	const gnutls_datum_t pem = datum_of(auth->key.text, auth->key.len);
 	VHCA_CLEANUP(datum_done) gnutls_datum_t signature = {NULL, 0};
 	char text[VHCA_TICKET_MAX];
-	struct vhca_strbuf sb;
-	gnutls_datum_t what;
+	const gnutls_datum_t what = signed_text(ret, text);
 
-	vhca_strbuf_init(&sb, text, sizeof(text));
-	add_signed(&sb, ret);
-	what = datum_of(text, sb.len);
-	if (sb.truncated || gnutls_privkey_init(&signer->private) < 0 ||
+	if (!what.size || gnutls_privkey_init(&signer->private) < 0 ||
 	    gnutls_privkey_import_x509_raw(signer->private, &pem, GNUTLS_X509_FMT_PEM, NULL, 0) <
 		    0 ||
 	    gnutls_privkey_sign_data2(signer->private, algorithm_of(signer->key), 0, &what,
@@ -229,20 +236,16 @@ int vhca_ticket_verify(const struct vhca_http_auth *auth, const struct vhca_tick
 	const gnutls_datum_t signature = datum_of(ticket->signature, ticket->n_signature);
 	VHCA_CLEANUP(signer_done) struct signer signer = {.crt = NULL};
 	char text[VHCA_TICKET_MAX];
-	struct vhca_strbuf sb;
-	gnutls_datum_t what;
+	const gnutls_datum_t what = signed_text(ticket, text);
 
-	vhca_strbuf_init(&sb, text, sizeof(text));
-	add_signed(&sb, ticket);
-	what = datum_of(text, sb.len);
 	if (!auth || !auth->trust)
 		return not_valid(err, ticket, "can be verified by no authority");
 	if (signer_init(&signer, &der, GNUTLS_X509_FMT_DER) < 0 ||
 	    !vhca_http_auth_vouches(auth, &signer.crt, 1) ||
 	    vhca_http_auth_name_of(&der, ret_signer) < 0)
 		return not_valid(err, ticket, "was signed by nobody whom tls_ca vouches for");
-	if (sb.truncated || gnutls_pubkey_verify_data2(signer.key, algorithm_of(signer.key), 0,
-						       &what, &signature) < 0)
+	if (!what.size || gnutls_pubkey_verify_data2(signer.key, algorithm_of(signer.key), 0, &what,
+						     &signature) < 0)
 		return not_valid(err, ticket, "was not signed by its certificate's key");
 	return 0;
 }

@@ -2,25 +2,17 @@
 #include "opensm/lids/gate.h"
 
 #include <errno.h>
-#include <time.h>
 
+#include "common/base/cond.h"
 #include "common/base/file.h"
 
 int vhca_osm_gate_init(struct vhca_osm_gate *gate)
 {
-	pthread_condattr_t attr;
 	int r;
 
 	*gate = (struct vhca_osm_gate){.sweeping = false};
-	r = pthread_condattr_init(&attr);
-	if (r != 0)
-		return -r;
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	r = pthread_cond_init(&gate->changed, &attr);
-	(void)pthread_condattr_destroy(&attr);
-	if (r == 0)
-		r = pthread_mutex_init(&gate->lock, NULL);
-	return -r;
+	r = vhca_cond_init(&gate->changed);
+	return r < 0 ? r : -pthread_mutex_init(&gate->lock, NULL);
 }
 
 void vhca_osm_gate_done(struct vhca_osm_gate *gate)
@@ -108,20 +100,6 @@ uint64_t vhca_osm_gate_waited_us(struct vhca_osm_gate *gate)
 	return waited_us;
 }
 
-static struct timespec after(int ms)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_sec += ms / 1000;
-	t.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_sec++;
-		t.tv_nsec -= 1000000000;
-	}
-	return t;
-}
-
 static bool is_inside(const struct vhca_osm_gate *gate)
 {
 	return gate->moving || gate->held;
@@ -139,9 +117,9 @@ static bool is_held(const struct vhca_osm_gate *gate)
 
 /* With the lock, which it gives back meanwhile. */
 static void wait_while(struct vhca_osm_gate *gate, bool (*is_so)(const struct vhca_osm_gate *),
-		       int ms)
+		       uint32_t ms)
 {
-	struct timespec until = after(ms);
+	const struct timespec until = vhca_cond_deadline(ms);
 
 	while (is_so(gate) &&
 	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
