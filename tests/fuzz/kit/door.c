@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "common/http/http_loop.h"
 #include "common/http/json.h"
 #include "common/http/server_private.h"
 #include "tests/fuzz/kit/input.h"
@@ -62,29 +61,6 @@ void __wrap_vhca_http_server_run(struct vhca_http_server *srv);
 void __wrap_vhca_http_server_run(struct vhca_http_server *srv)
 {
 	(void)srv;
-}
-
-int __wrap_vhca_http_loop_attach(struct vhca_loop *loop, struct vhca_http_server *srv,
-				 struct vhca_http_loop_server **ret);
-int __wrap_vhca_http_loop_attach(struct vhca_loop *loop, struct vhca_http_server *srv,
-				 struct vhca_http_loop_server **ret)
-{
-	(void)loop;
-	*ret = (struct vhca_http_loop_server *)srv; /* never looked into */
-	return 0;
-}
-
-struct vhca_http_loop_server *__wrap_vhca_http_loop_detach(struct vhca_http_loop_server *a);
-struct vhca_http_loop_server *__wrap_vhca_http_loop_detach(struct vhca_http_loop_server *a)
-{
-	(void)a;
-	return NULL;
-}
-
-void __wrap_vhca_http_loop_kick(struct vhca_http_loop_server *a);
-void __wrap_vhca_http_loop_kick(struct vhca_http_loop_server *a)
-{
-	(void)a;
 }
 
 /* As libmicrohttpd does it with keep_escapes(): a key without "=" has no value. */

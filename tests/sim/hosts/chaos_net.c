@@ -464,30 +464,6 @@ struct vhca_http_server *__wrap_vhca_http_server_free(struct vhca_http_server *s
 	return NULL;
 }
 
-int __wrap_vhca_http_loop_attach(struct vhca_loop *loop, struct vhca_http_server *srv,
-				 struct vhca_http_loop_server **ret);
-int __wrap_vhca_http_loop_attach(struct vhca_loop *loop, struct vhca_http_server *srv,
-				 struct vhca_http_loop_server **ret)
-{
-	(void)loop;
-	(void)srv;
-	*ret = NULL;
-	return 0;
-}
-
-struct vhca_http_loop_server *__wrap_vhca_http_loop_detach(struct vhca_http_loop_server *a);
-struct vhca_http_loop_server *__wrap_vhca_http_loop_detach(struct vhca_http_loop_server *a)
-{
-	(void)a;
-	return NULL;
-}
-
-void __wrap_vhca_http_loop_kick(struct vhca_http_loop_server *a);
-void __wrap_vhca_http_loop_kick(struct vhca_http_loop_server *a)
-{
-	(void)a;
-}
-
 const char *__wrap_vhca_http_param(const struct vhca_http_request *req, unsigned int i);
 const char *__wrap_vhca_http_param(const struct vhca_http_request *req, unsigned int i)
 {
