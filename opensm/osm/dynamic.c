@@ -5,6 +5,7 @@
 #include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "opensm/osm/fabric.h"
 #include "opensm/osm/lock.h"
 #include "opensm/osm/vports.h"
 
@@ -33,15 +34,13 @@
  */
 static bool *taken_lids(const osm_opensm_t *osm)
 {
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 	bool *taken = calloc(LIDS, sizeof(*taken));
 
 	if (!taken)
 		return NULL;
 	for (size_t lid = 1; lid < LIDS; lid++)
 		taken[lid] = osm->sm.lid_mgr.used_lids[lid] != 0;
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		const osm_port_t *port = (const osm_port_t *)i;
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn) {
 		uint16_t lid = cl_ntoh16(port->lid);
 		uint16_t shown = port->p_physp ? cl_ntoh16(port->p_physp->port_info.base_lid) : lid;
 
@@ -66,15 +65,10 @@ size_t vhca_osm_free_lids(const struct osm_opensm *osm)
 /* The highest LID that all switches have a place for. */
 static uint16_t highest_lid(const osm_opensm_t *osm)
 {
-	const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;
 	uint16_t highest = osm->subn.max_ucast_lid_ho;
 
-	for (cl_map_item_t *i = cl_qmap_head(switches); i != cl_qmap_end(switches);
-	     i = cl_qmap_next(i)) {
-		const osm_switch_t *sw = (const osm_switch_t *)i;
-
+	VHCA_OSM_FOREACH_SWITCH (sw, &osm->subn)
 		highest = sw->max_lid_ho < highest ? sw->max_lid_ho : highest;
-	}
 	return highest;
 }
 
@@ -232,35 +226,26 @@ static uint16_t top_for(const bool *taken, uint16_t max, size_t more)
  */
 static int raise_top(osm_opensm_t *osm, uint16_t top)
 {
-	const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;
 	cl_ptr_vector_t *by_lid = &osm->subn.port_lid_tbl;
 
 	if (cl_ptr_vector_get_size(by_lid) > top)
 		return 0;
 	if (cl_ptr_vector_set_size(by_lid, (size_t)top + 1) != CL_SUCCESS)
 		return -ENOMEM;
-	for (cl_map_item_t *i = cl_qmap_head(switches); i != cl_qmap_end(switches);
-	     i = cl_qmap_next(i))
-		if (osm_switch_prepare_path_rebuild((osm_switch_t *)i, top) != 0)
+	VHCA_OSM_FOREACH_SWITCH (sw, &osm->subn)
+		if (osm_switch_prepare_path_rebuild(sw, top) != 0)
 			return -ENOMEM;
 	return 0;
-}
-
-static uint16_t highest_given(const struct vhca_osm_dynamic_lids *t)
-{
-	uint16_t highest = 0;
-
-	for (size_t i = 0; i < t->n; i++)
-		if (t->rows[i].lid > highest)
-			highest = t->rows[i].lid;
-	return highest;
 }
 
 void vhca_osm_dynamic_make_room(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t)
 {
 	VHCA_AUTO_FREE bool *taken = t->n < t->max ? taken_lids(osm) : NULL;
-	uint16_t max = osm->subn.max_ucast_lid_ho, top = highest_given(t), more = 0;
+	uint16_t max = osm->subn.max_ucast_lid_ho, top = 0, more = 0;
 
+	for (size_t i = 0; i < t->n; i++)
+		if (t->rows[i].lid > top)
+			top = t->rows[i].lid;
 	if (taken)
 		more = top_for(taken, max, t->max - t->n);
 	if (more > top)
@@ -273,32 +258,20 @@ void vhca_osm_dynamic_make_room(struct osm_opensm *osm, const struct vhca_osm_dy
 
 void vhca_osm_dynamic_keep_room(struct osm_opensm *osm)
 {
-	const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;
 	size_t size = cl_ptr_vector_get_size(&osm->subn.port_lid_tbl);
 
-	for (cl_map_item_t *i = cl_qmap_head(switches); i != cl_qmap_end(switches);
-	     i = cl_qmap_next(i)) {
-		osm_switch_t *sw = (osm_switch_t *)i;
-
+	VHCA_OSM_FOREACH_SWITCH (sw, &osm->subn)
 		if (size > (size_t)sw->max_lid_ho + 1 && size <= sw->lft_size)
 			sw->max_lid_ho = (uint16_t)(size - 1);
-	}
 }
 
 /* ---- who, and may they ---- */
-
-static const osm_physp_t *plugged_into(const osm_port_t *port)
-{
-	const osm_physp_t *there = port && port->p_physp ? port->p_physp->p_remote_physp : NULL;
-
-	return there && there->p_node->sw ? there : NULL;
-}
 
 static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **ret,
 		   struct vhca_error *err)
 {
 	const osm_port_t *pf = osm_get_port_by_guid(&osm->subn, cl_hton64(guid));
-	const osm_physp_t *there = plugged_into(pf);
+	const osm_physp_t *there = vhca_osm_switch_port(pf);
 	int r;
 
 	if (!pf || !there || !pf->lid)

@@ -69,16 +69,15 @@ static int look_at_tables(struct vhca_osm_snapshot *s)
 
 int vhca_osm_snapshot_take(struct osm_opensm *osm, struct vhca_osm_snapshot *ret)
 {
-	const cl_qmap_t *map = &osm->subn.sw_guid_tbl;
 	size_t n = 0, ports = 0;
 
 	*ret = (struct vhca_osm_snapshot){0};
-	ret->switches = calloc(cl_qmap_count(map) + 1, sizeof(*ret->switches));
+	ret->switches = calloc(cl_qmap_count(&osm->subn.sw_guid_tbl) + 1, sizeof(*ret->switches));
 	if (!ret->switches)
 		return -ENOMEM;
-	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
-		ret->switches[n] = (osm_switch_t *)i;
-		ports += ret->switches[n++]->num_ports;
+	VHCA_OSM_FOREACH_SWITCH (sw, &osm->subn) {
+		ret->switches[n++] = sw;
+		ports += sw->num_ports;
 	}
 	qsort(ret->switches, n, sizeof(*ret->switches), by_address);
 	if (vhca_osm_fabric_init(&ret->fabric, n, ports) < 0) {
@@ -133,12 +132,19 @@ void vhca_osm_kept_snapshot_done(struct vhca_osm_kept_snapshot *k)
 	vhca_osm_channels_done(&k->channels);
 }
 
+struct osm_physp *vhca_osm_switch_port(const struct osm_port *port)
+{
+	osm_physp_t *there = port && port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	return there && there->p_node->sw ? there : NULL;
+}
+
 bool vhca_osm_snapshot_place(const struct vhca_osm_snapshot *s, const struct osm_port *port,
 			     struct vhca_osm_place *ret)
 {
-	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+	const osm_physp_t *there = vhca_osm_switch_port(port);
 
-	if (!there || !there->p_node->sw)
+	if (!there)
 		return false;
 	ret->sw = index_of(s, s->fabric.n, there->p_node->sw);
 	ret->port = there->port_num;

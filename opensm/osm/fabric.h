@@ -13,8 +13,20 @@
 #include "opensm/lids/fabric.h"
 
 struct osm_opensm;
+struct osm_physp;
 struct osm_port;
 struct osm_switch;
+
+/* OpenSM's own tables begin with their links, so a row is its link. */
+#define VHCA_OSM_FOREACH(type, row, map)                                                      \
+	for (type *row = (type *)cl_qmap_head(map); (cl_map_item_t *)row != cl_qmap_end(map); \
+	     row = (type *)cl_qmap_next((cl_map_item_t *)row))
+#define VHCA_OSM_FOREACH_PORT(port, subn) \
+	VHCA_OSM_FOREACH (osm_port_t, port, &(subn)->port_guid_tbl)
+#define VHCA_OSM_FOREACH_SWITCH(sw, subn) VHCA_OSM_FOREACH (osm_switch_t, sw, &(subn)->sw_guid_tbl)
+
+/* The switch's port that this one is plugged into; NULL if it is at no switch, or NULL itself. */
+struct osm_physp *vhca_osm_switch_port(const struct osm_port *port);
 
 struct vhca_osm_snapshot {
 	struct vhca_osm_fabric fabric;

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "opensm/osm/fabric.h"
 #include "opensm/osm/lock.h"
 
 #include <malloc.h>
@@ -49,11 +50,9 @@ void vhca_osm_guid_table_fit(struct osm_physp *physp)
 
 void vhca_osm_open_guid_tables(struct osm_opensm *osm)
 {
-	cl_qmap_t *ports = &osm->subn.port_guid_tbl;
-
 	vhca_osm_lock_exclusive(osm);
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		osm_physp_t *physp = ((osm_port_t *)i)->p_physp;
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn) {
+		osm_physp_t *physp = port->p_physp;
 
 		if (physp && physp->p_guids) {
 			vhca_osm_guid_table_fit(physp);

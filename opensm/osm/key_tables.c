@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/osm/key_tables.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "opensm/osm/fabric.h"
 #include "opensm/osm/lock.h"
 
 /* before its siblings: the layout of their structures depends on it */
@@ -30,6 +30,28 @@ struct vhca_osm_key_place {
 size_t vhca_osm_key_blocks(uint16_t capacity)
 {
 	return (capacity + IB_NUM_PKEY_ELEMENTS_IN_BLOCK - 1U) / IB_NUM_PKEY_ELEMENTS_IN_BLOCK;
+}
+
+static bool blocks_have(const cl_ptr_vector_t *blocks, ib_net16_t pkey)
+{
+	for (size_t b = 0; b < cl_ptr_vector_get_size(blocks); b++) {
+		const ib_pkey_table_t *block = cl_ptr_vector_get(blocks, b);
+
+		for (size_t i = 0; block && i < IB_NUM_PKEY_ELEMENTS_IN_BLOCK; i++)
+			if (block->pkey_entry[i] == pkey)
+				return true;
+	}
+	return false;
+}
+
+bool vhca_osm_key_table_has(const struct osm_physp *physp, uint16_t pkey)
+{
+	return blocks_have(&physp->pkeys.blocks, pkey);
+}
+
+bool vhca_osm_key_table_wants(const struct osm_physp *physp, uint16_t pkey)
+{
+	return blocks_have(&physp->pkeys.new_blocks, pkey);
 }
 
 /* Of the hardware where the port is. */
@@ -146,10 +168,8 @@ static bool is_as_remembered(osm_pkey_tbl_t *table)
 
 void vhca_osm_key_tables_settle(struct osm_opensm *osm)
 {
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
-
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		osm_physp_t *physp = ((const osm_port_t *)i)->p_physp;
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn) {
+		osm_physp_t *physp = port->p_physp;
 
 		if (!physp || (is_as_remembered(&physp->pkeys) &&
 			       has_room(&physp->pkeys, capacity_there(physp))))
@@ -172,37 +192,22 @@ static struct vhca_osm_key_place place_of(const osm_port_t *port)
 
 void vhca_osm_key_places_remember(struct osm_opensm *osm, struct vhca_osm_key_places *places)
 {
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
-
 	if (places->of)
 		return;
 	vhca_osm_lock_shared(osm);
-	places->of = calloc(cl_qmap_count(ports) + 1, sizeof(*places->of));
-	for (cl_map_item_t *i = cl_qmap_head(ports); places->of && i != cl_qmap_end(ports);
-	     i = cl_qmap_next(i))
-		places->of[places->n++] = place_of((const osm_port_t *)i);
+	places->of = calloc(cl_qmap_count(&osm->subn.port_guid_tbl) + 1, sizeof(*places->of));
+	if (places->of)
+		VHCA_OSM_FOREACH_PORT (port, &osm->subn)
+			places->of[places->n++] = place_of(port);
 	vhca_osm_unlock(osm);
-}
-
-/* False of one that has gone, too. */
-static bool has_moved(const struct vhca_osm_key_place *was, const osm_port_t *port)
-{
-	struct vhca_osm_key_place now;
-
-	if (!port || !port->p_physp)
-		return false;
-	now = place_of(port);
-	return now.node != was->node || now.port != was->port;
 }
 
 static void forget_all(const osm_opensm_t *osm)
 {
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
-
 	vhca_log_error("out of memory: all P_Key tables are written again");
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i))
-		if (((osm_port_t *)i)->p_physp)
-			forget_elsewhere(((osm_port_t *)i)->p_physp);
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
+		if (port->p_physp)
+			forget_elsewhere(port->p_physp);
 }
 
 void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_places *places)
@@ -211,9 +216,14 @@ void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_pla
 	if (!places->of)
 		forget_all(osm);
 	for (size_t i = 0; i < places->n; i++) {
-		osm_port_t *port = osm_get_port_by_guid(&osm->subn, places->of[i].guid);
+		const struct vhca_osm_key_place *was = &places->of[i];
+		osm_port_t *port = osm_get_port_by_guid(&osm->subn, was->guid);
+		struct vhca_osm_key_place now;
 
-		if (has_moved(&places->of[i], port))
+		if (!port || !port->p_physp)
+			continue;
+		now = place_of(port);
+		if (now.node != was->node || now.port != was->port)
 			forget_elsewhere(port->p_physp);
 	}
 	vhca_osm_unlock(osm);

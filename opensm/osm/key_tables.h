@@ -7,6 +7,7 @@
  * knows with the GUID, how many blocks it has too, and reads a table again only where a link comes
  * up. Whatever it does not know (no block) it writes.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,11 @@ struct vhca_osm_key_places {
  * PartitionEnforcementCap.
  */
 size_t vhca_osm_key_blocks(uint16_t capacity);
+
+/* ---- the caller holds OpenSM's lock ---- */
+/* Is the key in a port's table as OpenSM knows it, and as it wants it? pkey: network order. */
+bool vhca_osm_key_table_has(const struct osm_physp *physp, uint16_t pkey);
+bool vhca_osm_key_table_wants(const struct osm_physp *physp, uint16_t pkey);
 
 /* ---- the caller holds OpenSM's lock exclusively ---- */
 /* What this port, or a switch's, has is not known any more. */

@@ -85,25 +85,13 @@ static int check_subnet(const struct vhca_osm_lids *lids, enum vhca_osm_dynamic 
 	return r < 0 || dynamic == VHCA_OSM_LID_FREED ? r : check_movable(lids, err);
 }
 
-static int check_not_dynamic(const struct vhca_osm_lids *lids, uint64_t guid,
-			     struct vhca_error *err)
-{
-	int r;
-
-	if (!vhca_osm_dynamic_lids_find(lids->dynamic, guid))
-		return 0;
-	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "dynamic_lid", 0,
-			   "port %s has a dynamic LID: it is not exchanged", VHCA_GUID_STR(guid));
-	vhca_error_hint(err, "report where it is, with lid_policy \"dynamic\"");
-	return r;
-}
-
 /* Caller holds the lock. */
 static int check_port(const struct vhca_osm_lids *lids, const osm_port_t *port,
 		      struct vhca_error *err)
 {
 	const osm_subn_t *subn = &lids->osm->subn;
 	const char *guid = VHCA_GUID_STR(cl_ntoh64(port->guid));
+	int r;
 
 	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "switch_lid", 0,
@@ -111,11 +99,15 @@ static int check_port(const struct vhca_osm_lids *lids, const osm_port_t *port,
 	if (port->guid == subn->sm_port_guid)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "sm_port", 0,
 				      "port %s is this subnet manager's own: its LID stays", guid);
-	if (!port->p_physp || !port->p_physp->p_remote_physp ||
-	    !port->p_physp->p_remote_physp->p_node->sw)
+	if (!vhca_osm_switch_port(port))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				      "port %s is at no switch now", guid);
-	return check_not_dynamic(lids, cl_ntoh64(port->guid), err);
+	if (!vhca_osm_dynamic_lids_find(lids->dynamic, cl_ntoh64(port->guid)))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "dynamic_lid", 0,
+			   "port %s has a dynamic LID: it is not exchanged", guid);
+	vhca_error_hint(err, "report where it is, with lid_policy \"dynamic\"");
+	return r;
 }
 
 static int find_lid(const osm_subn_t *subn, const struct vhca_osm_lid_want *want,
@@ -505,19 +497,6 @@ static size_t missing_keys(const struct vhca_osm_lids *lids, const struct vhca_o
 	return n;
 }
 
-/*
- * A port that does not answer in a sweep is dropped: whether it has what it was sent is known after
- * a sweep without errors.
- */
-static size_t missing_ports(const osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
-{
-	size_t n = 0;
-
-	for (int i = 0; i < 2 && osm->subn.subnet_initialization_error; i++)
-		n += pair->guid[i] && !osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
-	return n;
-}
-
 static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 		      const struct vhca_osm_switch_set *at, bool resend)
 {
@@ -530,8 +509,12 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 		vhca_osm_lock_shared(osm);
 	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend) +
 	    missing_keys(ctx, pair);
-	if (!at)
-		n += missing_ports(osm, pair);
+	/*
+	 * A port that does not answer in a sweep is dropped: whether it has what it was sent is
+	 * known after a sweep without errors.
+	 */
+	for (int i = 0; i < 2 && !at && osm->subn.subnet_initialization_error; i++)
+		n += pair->guid[i] && !osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
 	vhca_osm_unlock(osm);
 	return n;
 }

@@ -2,6 +2,7 @@
 #include "opensm/osm/past_master.h"
 
 #include "common/base/log.h"
+#include "opensm/osm/fabric.h"
 #include "opensm/osm/lock.h"
 
 #include <stdbool.h>
@@ -32,12 +33,10 @@ static uint16_t own_lid(const osm_opensm_t *osm)
  */
 static bool had_other_master(const osm_opensm_t *osm)
 {
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 	uint16_t own = own_lid(osm);
 	size_t us = 0, others = 0;
 
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		const osm_port_t *port = (const osm_port_t *)i;
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn) {
 		uint16_t master;
 
 		if (!port->p_physp || port->guid == osm->subn.sm_port_guid)

@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "opensm/osm/fabric.h"
 #include "opensm/osm/lock.h"
 
 /* before its siblings: the layout of their structures depends on it */
@@ -51,12 +52,12 @@ struct vhca_osm_pkeys_of_port {
  */
 static osm_physp_t *enforcer_of(const osm_opensm_t *osm, const osm_port_t *port)
 {
-	osm_physp_t *peer = port->p_physp->p_remote_physp;
+	osm_physp_t *peer = vhca_osm_switch_port(port);
 
 	if (osm->subn.opt.part_enforce_enum == OSM_PARTITION_ENFORCE_TYPE_OFF || !peer ||
 	    osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH)
 		return NULL;
-	return peer->p_node->sw && peer->p_node->sw->switch_info.enforce_cap ? peer : NULL;
+	return peer->p_node->sw->switch_info.enforce_cap ? peer : NULL;
 }
 
 static size_t blocks_at(const osm_physp_t *physp)
@@ -102,34 +103,12 @@ static struct known_table remember_table(const osm_physp_t *physp, struct vhca_o
 	return table;
 }
 
-static struct known_table remember_wanted(const osm_physp_t *physp, struct vhca_osm_pkey_block **at)
-{
-	struct known_table table = {.blocks = *at, .n = blocks_at(physp)};
-
-	for (uint16_t b = 0; b < table.n; b++, (*at)++)
-		(*at)->keys = *wanted_block(physp, b);
-	return table;
-}
-
-static bool is_wanted(const osm_pkey_tbl_t *table, ib_net16_t pkey)
-{
-	size_t blocks = cl_ptr_vector_get_size(&table->new_blocks);
-
-	for (uint16_t b = 0; b < blocks; b++) {
-		const ib_pkey_table_t *block = osm_pkey_tbl_new_block_get(table, b);
-
-		for (size_t i = 0; block && i < IB_NUM_PKEY_ELEMENTS_IN_BLOCK; i++)
-			if (block->pkey_entry[i] == pkey)
-				return true;
-	}
-	return false;
-}
-
 /* The full form of a key lets the limited one's packets through. */
-static bool is_enforced(const osm_pkey_tbl_t *table, ib_net16_t pkey)
+static bool is_enforced(const osm_physp_t *physp, ib_net16_t pkey)
 {
 	return !ib_pkey_is_invalid(pkey) &&
-	       (ib_pkey_is_full_member(pkey) || !is_wanted(table, pkey | IB_PKEY_TYPE_MASK));
+	       (ib_pkey_is_full_member(pkey) ||
+		!vhca_osm_key_table_wants(physp, pkey | IB_PKEY_TYPE_MASK));
 }
 
 /* A switch port gets the end port's keys without the gaps between them. */
@@ -147,7 +126,7 @@ static size_t sent_to_switch(const osm_physp_t *physp, const osm_physp_t *enforc
 			table, (uint16_t)(i / IB_NUM_PKEY_ELEMENTS_IN_BLOCK));
 		ib_net16_t pkey = from ? from->pkey_entry[i % IB_NUM_PKEY_ELEMENTS_IN_BLOCK] : 0;
 
-		if (block == blocks_max || !is_enforced(table, pkey))
+		if (block == blocks_max || !is_enforced(physp, pkey))
 			continue;
 		wanted.pkey_entry[n++] = pkey;
 		if (n < IB_NUM_PKEY_ELEMENTS_IN_BLOCK)
@@ -272,16 +251,12 @@ static void forget_before(struct vhca_osm_pkey_watch *watch)
 
 static size_t count_blocks(const osm_opensm_t *osm, const struct vhca_osm_pkey_watch *watch)
 {
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 	size_t n = 0;
 
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		const osm_port_t *port = (const osm_port_t *)i;
-
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
 		if (port->p_physp)
 			n += blocks_at(port->p_physp) + blocks_at(enforcer_of(osm, port)) +
 			     (find_wait(watch, port->guid) ? blocks_at(port->p_physp) : 0);
-	}
 	return n;
 }
 
@@ -290,27 +265,26 @@ static struct known_table remember_asked(const osm_opensm_t *osm,
 					 const osm_port_t *port, struct vhca_osm_pkey_block **at)
 {
 	const struct vhca_osm_pkey_wait *wait = find_wait(watch, port->guid);
+	struct known_table table = {.blocks = *at, .n = blocks_at(port->p_physp)};
 
 	if (!wait || (!may_come_again(osm, wait) && blocks_missing_at(osm, port->guid) == 0))
 		return (struct known_table){0};
-	return remember_wanted(port->p_physp, at);
+	for (uint16_t b = 0; b < table.n; b++, (*at)++)
+		(*at)->keys = *wanted_block(port->p_physp, b);
+	return table;
 }
 
 static void remember_all(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
 {
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 	struct vhca_osm_pkey_block *at = watch->blocks;
 
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		const osm_port_t *port = (const osm_port_t *)i;
-
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
 		if (port->p_physp)
 			watch->ports[watch->n_ports++] = (struct vhca_osm_pkeys_of_port){
 				.guid = port->guid,
 				.own = remember_table(port->p_physp, &at),
 				.at_switch = remember_table(enforcer_of(osm, port), &at),
 				.asked = remember_asked(osm, watch, port, &at)};
-	}
 }
 
 static bool has_looked(const struct vhca_osm_pkey_watch *watch)

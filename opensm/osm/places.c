@@ -15,14 +15,14 @@
 
 struct osm_port *vhca_osm_port_by_lid(const struct osm_subn *subn, uint16_t lid)
 {
-	const cl_qmap_t *ports = &subn->port_guid_tbl;
-	osm_port_t *port = osm_get_port_by_lid_ho(subn, lid);
+	osm_port_t *listed = osm_get_port_by_lid_ho(subn, lid);
 
-	for (cl_map_item_t *i = cl_qmap_head(ports); !port && lid && i != cl_qmap_end(ports);
-	     i = cl_qmap_next(i))
-		if (((osm_port_t *)i)->lid == cl_hton16(lid))
-			port = (osm_port_t *)i;
-	return port;
+	if (listed || !lid)
+		return listed;
+	VHCA_OSM_FOREACH_PORT (port, subn)
+		if (port->lid == cl_hton16(lid))
+			return port;
+	return NULL;
 }
 
 /* A port has several LIDs only under LMC, where none of them moves. */
@@ -42,13 +42,13 @@ void vhca_osm_places_unlist(struct osm_opensm *osm)
 
 static void describe(const osm_port_t *port, struct vhca_osm_lid_place *ret)
 {
-	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+	const osm_physp_t *there = vhca_osm_switch_port(port);
 
 	ret->port_guid = cl_ntoh64(port->guid);
 	ret->node_guid = cl_ntoh64(osm_node_get_node_guid(port->p_node));
 	ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
 	(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
-	if (there && there->p_node->sw && !ret->is_switch) {
+	if (there && !ret->is_switch) {
 		ret->switch_guid = cl_ntoh64(osm_node_get_node_guid(there->p_node));
 		ret->switch_port = there->port_num;
 	}
@@ -79,43 +79,31 @@ void vhca_osm_place_list(void *ctx, struct vhca_osm_lid_set *ret)
 {
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 
 	*ret = (struct vhca_osm_lid_set){0};
 	for (size_t i = 0; i < lids->dynamic->n; i++)
 		vhca_osm_lid_set_add(ret, lids->dynamic->rows[i].lid);
 	vhca_osm_lock_shared(osm);
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		uint16_t lid = cl_ntoh16(((const osm_port_t *)i)->lid);
-
-		if (lid)
-			vhca_osm_lid_set_add(ret, lid);
-	}
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
+		if (port->lid)
+			vhca_osm_lid_set_add(ret, cl_ntoh16(port->lid));
 	vhca_osm_unlock(osm);
-}
-
-static uint16_t highest_lid(const cl_qmap_t *ports)
-{
-	uint16_t highest = 0;
-
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		uint16_t lid = cl_ntoh16(((const osm_port_t *)i)->lid);
-
-		highest = lid > highest ? lid : highest;
-	}
-	return highest;
 }
 
 void vhca_osm_place_info(void *ctx, struct vhca_osm_fabric_info *ret)
 {
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
+	uint16_t max_lid = 0;
 
 	vhca_osm_lock_shared(osm);
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
+		if (cl_ntoh16(port->lid) > max_lid)
+			max_lid = cl_ntoh16(port->lid);
 	*ret = (struct vhca_osm_fabric_info){
 		.switches = cl_qmap_count(&osm->subn.sw_guid_tbl),
 		.ports = cl_qmap_count(&osm->subn.port_guid_tbl),
-		.max_lid = highest_lid(&osm->subn.port_guid_tbl),
+		.max_lid = max_lid,
 		.dynamic_lids = lids->dynamic->n,
 		.dynamic_max = lids->dynamic->max,
 		.sm_lid = cl_ntoh16(osm->subn.sm_base_lid),

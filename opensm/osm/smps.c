@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/osm/smps.h"
 
+#include "opensm/osm/fabric.h"
+
 #include <string.h>
 
 /* before its siblings: the layout of their structures depends on it */
@@ -138,13 +140,12 @@ static size_t set_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *
 size_t vhca_osm_smps_blocks(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
 			    const struct vhca_osm_switch_set *at, bool send)
 {
-	const cl_qmap_t *map = &osm->subn.sw_guid_tbl;
 	size_t n = 0;
 
 	if (at)
 		return set_difference(osm, pair, at, WANTED, send);
-	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i))
-		n += switch_difference(osm, pair, (osm_switch_t *)i, WANTED, send);
+	VHCA_OSM_FOREACH_SWITCH (sw, &osm->subn)
+		n += switch_difference(osm, pair, sw, WANTED, send);
 	return n;
 }
 

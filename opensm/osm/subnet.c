@@ -3,6 +3,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "opensm/osm/fabric.h"
 #include "opensm/osm/guid_tables.h"
 #include "opensm/osm/lock.h"
 #include "opensm/osm/vports.h"
@@ -312,28 +313,15 @@ static int evict(void *ctx, uint64_t guid, const struct vhca_osm_alias *at)
 
 /* ---- keys ---- */
 
-static bool block_has(const ib_pkey_table_t *block, ib_net16_t pkey)
-{
-	for (size_t i = 0; block && i < IB_NUM_PKEY_ELEMENTS_IN_BLOCK; i++)
-		if (block->pkey_entry[i] == pkey)
-			return true;
-	return false;
-}
-
 static bool has_pkey(void *ctx, uint64_t port_guid, uint16_t pkey)
 {
 	osm_opensm_t *osm = opensm_of(ctx);
 	const osm_port_t *port;
-	bool found = false;
+	bool found;
 
 	vhca_osm_lock_shared(osm);
 	port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
-	if (port && port->p_physp) {
-		const osm_pkey_tbl_t *table = &port->p_physp->pkeys;
-
-		for (uint16_t i = 0; !found && i < osm_pkey_tbl_get_num_blocks(table); i++)
-			found = block_has(osm_pkey_tbl_block_get(table, i), cl_hton16(pkey));
-	}
+	found = port && port->p_physp && vhca_osm_key_table_has(port->p_physp, cl_hton16(pkey));
 	vhca_osm_unlock(osm);
 	return found;
 }
@@ -356,18 +344,13 @@ static size_t read_table(const osm_pkey_tbl_t *table, uint16_t ret[static VHCA_O
 static void each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
 {
 	osm_opensm_t *osm = opensm_of(ctx);
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 	uint16_t pkeys[VHCA_OSM_TABLE_MAX];
 
 	vhca_osm_lock_shared(osm);
-	for (const cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports);
-	     i = cl_qmap_next(i)) {
-		const osm_port_t *port = (const osm_port_t *)i;
-
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
 		if (port->p_physp && osm_node_get_type(port->p_node) == IB_NODE_TYPE_CA)
 			fn(arg, cl_ntoh64(port->guid), pkeys,
 			   read_table(&port->p_physp->pkeys, pkeys));
-	}
 	vhca_osm_unlock(osm);
 }
 

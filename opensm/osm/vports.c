@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opensm/osm/fabric.h"
 #include "opensm/osm/guid_tables.h"
 #include "opensm/osm/key_tables.h"
 #include "opensm/osm/smps.h"
@@ -24,10 +25,7 @@
 /* The switch's port that an HCA's is plugged into; NULL if it is at no switch. */
 static const osm_physp_t *plugged_into(const struct osm_subn *subn, uint64_t port_guid)
 {
-	const osm_port_t *port = osm_get_port_by_guid(subn, cl_hton64(port_guid));
-	const osm_physp_t *there = port && port->p_physp ? port->p_physp->p_remote_physp : NULL;
-
-	return there && there->p_node->sw ? there : NULL;
+	return vhca_osm_switch_port(osm_get_port_by_guid(subn, cl_hton64(port_guid)));
 }
 
 bool vhca_osm_vport_is_of(const struct osm_subn *subn, uint64_t port_guid, uint64_t hca_port_guid)
@@ -91,35 +89,31 @@ static const osm_physp_t *hca_before(const osm_physp_t *at)
 
 static bool shows_physical(const osm_port_t *port)
 {
-	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+	const osm_physp_t *there = vhca_osm_switch_port(port);
 
 	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
 		return true;
-	return there && there->p_node->sw &&
-	       (vhca_osm_switch_leaves(there->p_node) != 1 || !hca_before(there));
+	return there && (vhca_osm_switch_leaves(there->p_node) != 1 || !hca_before(there));
 }
 
 uint64_t vhca_osm_vport_pf(const struct osm_port *port)
 {
-	const osm_physp_t *at = port->p_physp ? port->p_physp->p_remote_physp : NULL, *pf = NULL;
+	const osm_physp_t *at = vhca_osm_switch_port(port);
+	const osm_physp_t *pf = at && !shows_physical(port) ? hca_before(at) : NULL;
 
-	if (at && at->p_node->sw && !shows_physical(port))
-		pf = hca_before(at);
 	return pf ? cl_ntoh64(osm_physp_get_port_guid(pf)) : 0;
 }
 
 void vhca_osm_physical_note(const struct osm_subn *subn, struct vhca_osm_physical *p)
 {
-	const cl_qmap_t *ports = &subn->port_guid_tbl;
-	uint64_t *list = calloc(cl_qmap_count(ports) + 1, sizeof(*list));
+	uint64_t *list = calloc(cl_qmap_count(&subn->port_guid_tbl) + 1, sizeof(*list));
 	size_t n = 0;
 
 	if (!list) /* what was seen before goes on to hold */
 		return;
-	for (const cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports);
-	     i = cl_qmap_next(i))
-		if (shows_physical((const osm_port_t *)i))
-			list[n++] = ((const osm_port_t *)i)->guid;
+	VHCA_OSM_FOREACH_PORT (port, subn)
+		if (shows_physical(port))
+			list[n++] = port->guid;
 	free(p->guids);
 	p->guids = list;
 	p->n = n;
@@ -150,22 +144,19 @@ void vhca_osm_physical_done(struct vhca_osm_physical *p)
 	*p = (struct vhca_osm_physical){.n = 0};
 }
 
-/* OpenSM's file of who is next to whom. */
-static void note_neighbours(osm_opensm_t *osm, const osm_physp_t *a, const osm_physp_t *b)
-{
-	uint64_t guid[2] = {cl_ntoh64(osm_physp_get_port_guid(a)),
-			    cl_ntoh64(osm_physp_get_port_guid(b))};
-
-	(void)osm_db_neighbor_set(osm->subn.p_neighbor, guid[0], a->port_num, guid[1], b->port_num);
-	(void)osm_db_neighbor_set(osm->subn.p_neighbor, guid[1], b->port_num, guid[0], a->port_num);
-}
-
 static void plug_in(osm_opensm_t *osm, osm_physp_t *physp, osm_physp_t *there)
 {
+	uint64_t here_guid = cl_ntoh64(osm_physp_get_port_guid(physp));
+	uint64_t there_guid = cl_ntoh64(osm_physp_get_port_guid(there));
+	osm_db_domain_t *neighbours = osm->subn.p_neighbor; /* OpenSM's file of them */
+
 	osm_physp_link(physp, there);
 	physp->need_update =
 		TABLES_UNKNOWN; /* of a switch's port it would also mean a new routing */
-	note_neighbours(osm, physp, there);
+	(void)osm_db_neighbor_set(neighbours, here_guid, physp->port_num, there_guid,
+				  there->port_num);
+	(void)osm_db_neighbor_set(neighbours, there_guid, there->port_num, here_guid,
+				  physp->port_num);
 }
 
 const osm_mcm_port_t *vhca_osm_member_of(const cl_list_item_t *item)
