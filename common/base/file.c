@@ -129,18 +129,12 @@ static int directory_of(const char *path, char ret[static PATH_MAX])
 	return 0;
 }
 
-/* Without this the rename may be lost at a power failure although the file's data was synced. */
-static int sync_directory_of(const char *path)
+/* Of a file or a folder. */
+static int sync_named(void *arg)
 {
-	VHCA_AUTO_CLOSE int fd = -1;
-	char dir[PATH_MAX];
+	VHCA_AUTO_CLOSE int fd = open(arg, O_RDONLY | O_CLOEXEC);
 
-	if (directory_of(path, dir) < 0)
-		return -ENAMETOOLONG;
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		return -errno;
-	return 0;
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
 static struct {
@@ -175,7 +169,7 @@ static int write_atomic(void *arg)
 {
 	const struct file_text *f = arg;
 	VHCA_AUTO_CLOSE int fd = -1;
-	char tmp[PATH_MAX];
+	char tmp[PATH_MAX], dir[PATH_MAX];
 	int r;
 
 	if ((size_t)snprintf(tmp, sizeof(tmp), "%s" UNFINISHED "XXXXXX", f->path) >= sizeof(tmp))
@@ -190,7 +184,9 @@ static int write_atomic(void *arg)
 		(void)unlink(tmp); /* the first error is the one to report */
 		return r;
 	}
-	return sync_directory_of(f->path);
+	/* Else the rename may be lost at a power failure although the file's data was synced. */
+	r = directory_of(f->path, dir);
+	return r < 0 ? r : sync_named(dir);
 }
 
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode)
@@ -227,13 +223,6 @@ int vhca_sweep_leftovers(const char *path, time_t age_s)
 			n++;
 	(void)closedir(dir); /* it was only read */
 	return n;
-}
-
-static int sync_named(void *arg)
-{
-	VHCA_AUTO_CLOSE int fd = open(arg, O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
 int vhca_sync_file(const char *path)

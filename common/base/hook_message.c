@@ -211,30 +211,20 @@ static int set_key(struct vhca_hook_request *req, const char *key, const char *v
 	return 0;
 }
 
-static int parse_version(const uint8_t **pos, const uint8_t *end, char line[static LINE_MAX_LEN])
-{
-	char *value;
-	uint32_t version;
-
-	if (next_line(pos, end, line, &value) != 1 || strcmp(line, "version") != 0 ||
-	    vhca_parse_u32(value, 10, UINT32_MAX, &version) < 0)
-		return -EBADMSG;
-	return version == VHCA_HOOK_VERSION ? 0 : -EPROTONOSUPPORT;
-}
-
 int vhca_hook_request_parse(const uint8_t *payload, size_t len, struct vhca_hook_request *ret)
 {
 	const uint8_t *pos = payload, *end = payload + len;
 	struct vhca_hook_request req = {0};
 	char line[LINE_MAX_LEN], *value;
 	unsigned int seen = 0;
+	uint32_t version;
 	int r;
 
-	if (len > VHCA_HOOK_PAYLOAD_MAX)
+	if (len > VHCA_HOOK_PAYLOAD_MAX || next_line(&pos, end, line, &value) != 1 ||
+	    strcmp(line, "version") != 0 || vhca_parse_u32(value, 10, UINT32_MAX, &version) < 0)
 		return -EBADMSG;
-	r = parse_version(&pos, end, line);
-	if (r < 0)
-		return r;
+	if (version != VHCA_HOOK_VERSION)
+		return -EPROTONOSUPPORT;
 	while ((r = next_line(&pos, end, line, &value)) > 0) {
 		r = set_key(&req, line, value, &seen);
 		if (r < 0)
