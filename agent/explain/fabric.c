@@ -268,14 +268,6 @@ static void check_claimed_table(const struct explain_look *l, struct vhca_findin
 	}
 }
 
-static void say_foreign_keys(const struct explain_look *l, struct vhca_finding *f)
-{
-	explain_say(f, l->user ? VHCA_FINDING_OK : VHCA_FINDING_WARNING,
-		    "the VF shows P_Keys that vhcad did not give it");
-	if (!l->user)
-		explain_fix(f, "vhcactl vfs says what it waits for; nobody gets it as it is");
-}
-
 void explain_table(const struct explain_look *l, struct vhca_finding *f)
 {
 	static const struct vhca_identity nothing = {.guid = VHCA_GUID_ALL1};
@@ -293,6 +285,11 @@ void explain_table(const struct explain_look *l, struct vhca_finding *f)
 		check_claimed_table(l, f);
 	else if (vhca_identity_difference(&l->vf->hw, &nothing) < 0)
 		explain_say(f, VHCA_FINDING_OK, "the VF shows no P_Key");
-	else
-		say_foreign_keys(l, f);
+	else {
+		explain_say(f, l->user ? VHCA_FINDING_OK : VHCA_FINDING_WARNING,
+			    "the VF shows P_Keys that vhcad did not give it");
+		if (!l->user)
+			explain_fix(f,
+				    "vhcactl vfs says what it waits for; nobody gets it as it is");
+	}
 }

@@ -397,18 +397,6 @@ static void effect_done(void *arg)
 	vhca_engine_effect_done(job->engine, job->vf, job->effect, &job->result);
 }
 
-/*
- * The engine's answer is owed even when no job could be made: from the loop, as the contract says.
- */
-static void refuse_effect(struct vhca_host *host, struct vhca_host_job *job, int rc)
-{
-	job->result.rc = rc;
-	vhca_error_set(&job->result.err, VHCA_ERR_INTERNAL, "queue_full", -rc,
-		       "%s: its queue is full", VHCA_BDF_STR(job->vf->bdf));
-	if (vhca_loop_post(host->args.loop, effect_done, job, free) < 0)
-		effect_done(job);
-}
-
 void vhca_host_effect(struct vhca_host *host, struct vhca_vf *vf, enum vhca_effect effect)
 {
 	struct pf *pf = need_pf(host, vf->hca->facts.bdf);
@@ -424,8 +412,14 @@ void vhca_host_effect(struct vhca_host *host, struct vhca_vf *vf, enum vhca_effe
 	job->engine = host->args.engine;
 	job->at.kept = pf ? pf->kept : NULL;
 	r = pf ? vhca_strand_submit(pf->strand, vhca_host_job_work, effect_done, job) : -ENOMEM;
-	if (r < 0)
-		refuse_effect(host, job, r);
+	if (r == 0)
+		return;
+	/* The engine's answer is owed all the same: from the loop, as the contract says. */
+	job->result.rc = r;
+	vhca_error_set(&job->result.err, VHCA_ERR_INTERNAL, "queue_full", -r,
+		       "%s: its queue is full", VHCA_BDF_STR(vf->bdf));
+	if (vhca_loop_post(host->args.loop, effect_done, job, free) < 0)
+		effect_done(job);
 }
 
 /* ---- udev ---- */

@@ -16,17 +16,12 @@ struct bus {
 	struct vhca_bdf bridge;
 };
 
-/* The bus of an expander is a root of its own, not behind the device that stands for it. */
-static bool is_expander(const xmlNode *node)
-{
-	return domxml_attribute_is(node, "model", "pcie-expander-bus") ||
-	       domxml_attribute_is(node, "model", "pci-expander-bus");
-}
-
 static void read_controller(const xmlNode *node, struct vhca_dom_info *info,
 			    struct bus buses[BUS_COUNT])
 {
 	bool is_port = domxml_attribute_is(node, "model", "pcie-root-port");
+	bool is_expander = domxml_attribute_is(node, "model", "pcie-expander-bus") ||
+			   domxml_attribute_is(node, "model", "pci-expander-bus");
 	const xmlNode *target = domxml_child_element(node, "target");
 	const xmlNode *place = domxml_guest_address(node);
 	struct bus *bus;
@@ -38,8 +33,9 @@ static void read_controller(const xmlNode *node, struct vhca_dom_info *info,
 	bus = &buses[index];
 	if (is_port)
 		bus->spare = !target || !domxml_attribute_is(target, "hotplug", "off");
+	/* The bus of an expander is a root of its own, not behind the device that stands for it. */
 	bus->has_bridge =
-		place && !is_expander(node) && domxml_read_pci_address(place, &bus->bridge) == 0;
+		place && !is_expander && domxml_read_pci_address(place, &bus->bridge) == 0;
 }
 
 /* From the device up to bus 0. */
