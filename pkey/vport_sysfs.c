@@ -89,32 +89,25 @@ static int read_vport(const struct vhca_identity_at *at, struct vhca_vport *ret)
 	return r;
 }
 
-/* guid_store takes eight bytes joined by colons and nothing else. */
-static void format_guid(uint64_t guid, char buf[static TEXT_LEN])
-{
-	struct vhca_strbuf sb;
-
-	vhca_strbuf_init(&sb, buf, TEXT_LEN);
-	for (int shift = 56; shift >= 0; shift -= 8)
-		vhca_strbuf_add(&sb, "%02x%s", (unsigned int)(guid >> shift) & 0xff,
-				shift > 0 ? ":" : "");
-}
-
 static int write_vport(const struct vhca_identity_at *at, enum vhca_vport_attr attr, uint64_t value)
 {
 	AUTO_DIR struct vhca_sysfs_dir *vf = NULL;
 	char text[TEXT_LEN];
+	struct vhca_strbuf sb;
 	int r = open_vf(at, &vf);
 
 	if (r < 0)
 		return r;
-	if (attr != VHCA_VPORT_POLICY) {
-		format_guid(value, text);
-		return vhca_sysfs_write(vf, files[attr], text);
-	}
-	if (value >= VHCA_ARRAY_SIZE(policies))
-		return -EINVAL;
-	return vhca_sysfs_write(vf, files[attr], policies[value]);
+	if (attr == VHCA_VPORT_POLICY)
+		return value < VHCA_ARRAY_SIZE(policies)
+			       ? vhca_sysfs_write(vf, files[attr], policies[value])
+			       : -EINVAL;
+	/* guid_store takes eight bytes joined by colons and nothing else. */
+	vhca_strbuf_init(&sb, text, sizeof(text));
+	for (int shift = 56; shift >= 0; shift -= 8)
+		vhca_strbuf_add(&sb, "%02x%s", (unsigned int)(value >> shift) & 0xff,
+				shift > 0 ? ":" : "");
+	return vhca_sysfs_write(vf, files[attr], text);
 }
 
 const struct vhca_vport_door vhca_vport_sysfs = {
