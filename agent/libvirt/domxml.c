@@ -163,25 +163,9 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 	return 0;
 }
 
-/* So many will be read. */
-static unsigned int count_hostdevs(const xmlNode *root)
+static int read_devices(const xmlNode *devices, struct vhca_dom_info *info, struct vhca_error *err)
 {
-	const xmlNode *devices = domxml_child_element(root, "devices");
-	const xmlNode *node = devices ? devices->children : NULL;
-	unsigned int n = 0;
-
-	for (; node && n < VHCA_DOM_DEVS_MAX; node = node->next)
-		n += is_pci_hostdev(node);
-	return n;
-}
-
-static int read_devices(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
-{
-	const xmlNode *devices = domxml_child_element(root, "devices");
-
-	if (!devices)
-		return 0;
-	for (const xmlNode *n = devices->children; n; n = n->next) {
+	DOMXML_FOREACH_CHILD (n, devices) {
 		int r = is_pci_hostdev(n) ? read_hostdev(n, info, err) : 0;
 
 		if (r < 0)
@@ -453,7 +437,7 @@ static void read_away(const xmlNode *root, struct vhca_dom_info *info)
 {
 	const xmlNode *metadata = domxml_child_element(root, "metadata");
 
-	for (const xmlNode *n = metadata ? metadata->children : NULL; n; n = n->next) {
+	DOMXML_FOREACH_CHILD (n, metadata) {
 		DOMXML_AUTO_STRING id = NULL;
 
 		if (!in_namespace(n, VHCA_AWAY_NS) || strcmp((const char *)n->name, "away") != 0)
@@ -474,13 +458,14 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 {
 	VHCA_CLEANUP(doc_freep) xmlDocPtr doc = NULL;
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
-	const xmlNode *root;
+	const xmlNode *root, *devices;
 	const char *wrong;
 	int r = read_domain(xml, len, &doc, &root, err);
 
 	if (r < 0)
 		return r;
-	info = vhca_dom_info_new(count_hostdevs(root));
+	devices = domxml_child_element(root, "devices");
+	info = vhca_dom_info_new(domxml_count_children(devices, is_pci_hostdev, VHCA_DOM_DEVS_MAX));
 	if (!info)
 		return vhca_error_no_memory(err, "domain XML");
 	r = read_head(root, info, err);
@@ -489,7 +474,7 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 		r = bad_xml(err, info->name, wrong);
 	domxml_read_cpus(root, &info->cpus);
 	if (r == 0)
-		r = read_devices(root, info, err);
+		r = read_devices(devices, info, err);
 	if (r < 0)
 		return r;
 

@@ -64,10 +64,10 @@ void domxml_read_buses(const xmlNode *devices, struct vhca_dom_info *info)
 {
 	struct bus buses[BUS_COUNT] = {{.spare = false}};
 
-	for (const xmlNode *n = devices->children; n; n = n->next)
+	DOMXML_FOREACH_CHILD (n, devices)
 		if (domxml_is_element(n, "controller") && domxml_attribute_is(n, "type", "pci"))
 			read_controller(n, info, buses);
-	for (const xmlNode *n = devices->children; n; n = n->next) {
+	DOMXML_FOREACH_CHILD (n, devices) {
 		const xmlNode *at = n->type == XML_ELEMENT_NODE ? domxml_guest_address(n) : NULL;
 		uint32_t bus;
 

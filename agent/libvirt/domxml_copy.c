@@ -67,15 +67,12 @@ int domxml_read_copy(const xmlNode *root, const char *domain, struct vhca_dom_co
 {
 	const xmlNode *devices = domxml_child_element(root, "devices");
 	VHCA_AUTO_FREE struct vhca_dom_copy *copy = NULL;
-	unsigned int n = 0;
+	unsigned int n = domxml_count_children(devices, is_disk, VHCA_DOM_DISKS_MAX);
 
-	for (const xmlNode *c = devices ? devices->children : NULL; c && n < VHCA_DOM_DISKS_MAX;
-	     c = c->next)
-		n += is_disk(c);
 	copy = calloc(1, sizeof(*copy) + n * sizeof(copy->disks[0]));
 	if (!copy)
 		return vhca_error_no_memory(err, "domain XML");
-	for (const xmlNode *c = devices ? devices->children : NULL; c; c = c->next) {
+	DOMXML_FOREACH_CHILD (c, devices) {
 		int r = check_device(c, domain, err);
 
 		if (r < 0)

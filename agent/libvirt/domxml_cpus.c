@@ -24,7 +24,7 @@ void domxml_read_cpus(const xmlNode *root, struct vhca_cpus *ret)
 	*ret = (struct vhca_cpus){{0}};
 	if (!text || vhca_parse_u32((const char *)text, 10, VHCA_CPUS_MAX, &n) < 0)
 		return;
-	for (const xmlNode *c = tune ? tune->children : NULL; c; c = c->next) {
+	DOMXML_FOREACH_CHILD (c, tune) {
 		if (!domxml_is_element(c, "vcpupin"))
 			continue;
 		if (!add_set(c, &set))

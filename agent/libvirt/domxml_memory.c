@@ -28,7 +28,7 @@ static unsigned int count_elements(const xmlNode *parent, const char *name)
 {
 	unsigned int n = 0;
 
-	for (const xmlNode *c = parent ? parent->children : NULL; c; c = c->next)
+	DOMXML_FOREACH_CHILD (c, parent)
 		n += domxml_is_element(c, name);
 	return n;
 }
@@ -38,7 +38,7 @@ static uint32_t common_page_kib(const xmlNode *hugepages)
 {
 	uint32_t common = 0;
 
-	for (const xmlNode *c = hugepages->children; c; c = c->next) {
+	DOMXML_FOREACH_CHILD (c, hugepages) {
 		uint32_t kib = 0;
 
 		if (!domxml_is_element(c, "page"))

@@ -24,6 +24,17 @@ xmlNode *domxml_child_element(const xmlNode *parent, const char *name)
 	return NULL;
 }
 
+unsigned int domxml_count_children(const xmlNode *parent, bool (*is)(const xmlNode *child),
+				   unsigned int max)
+{
+	unsigned int n = 0;
+
+	DOMXML_FOREACH_CHILD (c, parent)
+		if (n < max && is(c))
+			n++;
+	return n;
+}
+
 xmlChar *domxml_attribute(const xmlNode *node, const char *name)
 {
 	return xmlGetNoNsProp((xmlNode *)node, (const xmlChar *)name);

@@ -11,10 +11,18 @@
 void domxml_string_freep(xmlChar **p);
 #define DOMXML_AUTO_STRING VHCA_CLEANUP(domxml_string_freep) xmlChar *
 
+/* None of a parent that is NULL. */
+#define DOMXML_FOREACH_CHILD(child, parent)                                              \
+	for (const xmlNode *child = (parent) ? (parent)->children : NULL; child != NULL; \
+	     child = child->next)
+
 /* An element of that name outside of any namespace, as all of libvirt's own are. */
 bool domxml_is_element(const xmlNode *node, const char *name);
 /* The first such child; NULL if there is none, or parent is NULL. */
 xmlNode *domxml_child_element(const xmlNode *parent, const char *name);
+/* Children of which that is true, at most max. */
+unsigned int domxml_count_children(const xmlNode *parent, bool (*is)(const xmlNode *child),
+				   unsigned int max);
 /* Caller frees it with xmlFree(); NULL without such an attribute. */
 xmlChar *domxml_attribute(const xmlNode *node, const char *name);
 bool domxml_attribute_is(const xmlNode *node, const char *name, const char *value);
