@@ -142,24 +142,27 @@ int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
 	return next(lock);
 }
 
-int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock,
-			       const struct timespec *until)
+static int take_timed(const char *name, const void *caller, pthread_rwlock_t *lock, clockid_t clock,
+		      const struct timespec *until)
 {
 	timed_fn next;
 
-	*(void **)&next = dlsym(RTLD_NEXT, "pthread_rwlock_clockwrlock");
-	if (is_of_both(__builtin_return_address(0)))
+	*(void **)&next = dlsym(RTLD_NEXT, name);
+	if (is_of_both(caller))
 		before_plugin(lock);
 	return next(lock, clock, until);
+}
+
+int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock,
+			       const struct timespec *until)
+{
+	return take_timed("pthread_rwlock_clockwrlock", __builtin_return_address(0), lock, clock,
+			  until);
 }
 
 int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock,
 			       const struct timespec *until)
 {
-	timed_fn next;
-
-	*(void **)&next = dlsym(RTLD_NEXT, "pthread_rwlock_clockrdlock");
-	if (is_of_both(__builtin_return_address(0)))
-		before_plugin(lock);
-	return next(lock, clock, until);
+	return take_timed("pthread_rwlock_clockrdlock", __builtin_return_address(0), lock, clock,
+			  until);
 }
