@@ -30,7 +30,7 @@
  *
  *   bottom       work (what is to be done, and under way, and who waits for that)
  *   facts        report (to the SM), membership (in partitions), guest (what its XML means)
- *   transition   transition (what is journaled), port (that VFs are on)
+ *   transition   transition (what is journaled, and the port that VFs are on)
  *   claim        claim (which VF, which identity), lease (of it), detach (from a guest), isolation (of guests)
  *   inputs       inputs (from hardware and libvirt), grant (by the SM), absent (from its place)
  *   requests     request (of domains and people), adopt, forget, hook (what it is told)

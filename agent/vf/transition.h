@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_VF_TRANSITION_H
 #define VHCA_AGENT_VF_TRANSITION_H
-/* Journaled transitions, and the port that VFs are on: transition.c, port.c. */
+/* Journaled transitions, and the port that VFs are on: transition.c. */
 #include "agent/vf/engine.h"
 
 /* ---- transition.c ---- */
@@ -50,7 +50,7 @@ struct engine_callbacks {
 	void (*request_failed)(struct vhca_engine *e, const struct vhca_claim *claim);
 };
 
-/* ---- port.c ---- */
+/* ---- the port ---- */
 /*
  * The configuration says which port carries the identities of the HCA's VFs; taken at once, unless
  * there are claims on another.
