@@ -150,6 +150,11 @@ static struct vhca_vf *choose(struct vhca_engine *e, const struct want *w)
 	return best;
 }
 
+bool engine_will_end(const struct vhca_claim *c)
+{
+	return c->end != VHCA_END_NONE || c->failure.kind || c->boot == VHCA_BOOT_EARLIER;
+}
+
 /* It will be free, or known, by itself: whoever asks again gets it. */
 static bool is_passing(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
@@ -158,8 +163,7 @@ static bool is_passing(const struct vhca_engine *e, const struct vhca_vf *vf)
 	if (!e->inventory_seen)
 		return true;
 	if (!vf || c)
-		return c &&
-		       (c->end != VHCA_END_NONE || c->failure.kind || c->boot == VHCA_BOOT_EARLIER);
+		return c && engine_will_end(c);
 	return vf->committing || vf->reprogram || vf->state == VHCA_VF_PREPARING ||
 	       vf->state == VHCA_VF_SCRUBBING ||
 	       (vf->state == VHCA_VF_UNMANAGED && vhca_engine_manages(e, vf) &&
@@ -454,9 +458,8 @@ static int check_chooses(const struct vhca_vf *vf, const struct vhca_identity *i
 	return -EOPNOTSUPP;
 }
 
-int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
-		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
-		      struct vhca_error *err)
+int engine_find_place(struct vhca_engine *e, const struct vhca_claim_request *req,
+		      const struct vhca_identity *id, struct vhca_vf **ret, struct vhca_error *err)
 {
 	struct want want = {.vf = &req->vf,
 			    .has_bdf = req->has_bdf,
@@ -466,8 +469,6 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 			    .unfailed = req->unfailed,
 			    .lenient = req->lenient,
 			    .near = guest_node(e, req)};
-	struct vhca_claim *c;
-	struct vhca_vf *vf;
 	/* What a guest has already is no new claim, whoever gave it. */
 	int r = req->as_it_is ? 0 : engine_check_drained(e, err);
 
@@ -477,12 +478,21 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 		r = engine_check_unique(e, req, id->guid, err);
 	if (r < 0)
 		return r;
-	vf = choose(e, &want);
-	if (!vf)
+	*ret = choose(e, &want);
+	if (!*ret)
 		return no_vf(e, &want, err);
-	r = check_chooses(vf, id, err);
-	if (!r)
-		r = check_room(e, vf->hca, NULL, id, err);
+	r = check_chooses(*ret, id, err);
+	return r < 0 ? r : check_room(e, (*ret)->hca, NULL, id, err);
+}
+
+int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
+		      struct vhca_error *err)
+{
+	struct vhca_claim *c;
+	struct vhca_vf *vf = NULL;
+	int r = engine_find_place(e, req, id, &vf, err);
+
 	if (r < 0)
 		return r;
 	c = vhca_model_add_claim(&e->model);

@@ -23,6 +23,11 @@ int engine_check_room(struct vhca_engine *e, const struct vhca_claim *c,
 		      const struct vhca_identity *want, struct vhca_error *err);
 /* The VF that is named could be had if nobody had it, or soon, or that is not known yet. */
 bool engine_may_serve(struct vhca_engine *e, const struct vhca_claim_request *req);
+/* The claim is to end, has failed, or is of an earlier boot: its VF will be free by itself. */
+bool engine_will_end(const struct vhca_claim *c);
+/* The VF that a claim of this identity would get; changes nothing. */
+int engine_find_place(struct vhca_engine *e, const struct vhca_claim_request *req,
+		      const struct vhca_identity *id, struct vhca_vf **ret, struct vhca_error *err);
 /* Claims a VF that fits for the identity, owned at this epoch. */
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,

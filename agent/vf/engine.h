@@ -33,7 +33,7 @@
  *   transition   transition (what is journaled, and the port that VFs are on)
  *   claim        claim (which VF, which identity), lease (of it), detach (from a guest), isolation (of guests)
  *   inputs       inputs (from hardware and libvirt), grant (by the SM), absent (from its place)
- *   requests     request (of domains and people), adopt, forget, hook (what it is told)
+ *   requests     request (of domains and people), plan (of what they would get), adopt, forget, hook
  *   decisions    step, outcome (of effects), migrate, takeover, sm (its answers)
  *   dispatch     engine (which is composed of all)
  */
@@ -171,6 +171,16 @@ void vhca_engine_release_port(struct vhca_engine *e, struct vhca_claim *claim, v
  */
 void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vhca_waiter_fn fn,
 		       void *arg);
+
+/*
+ * Which VF each request of wanted (its uuid, name and requests count) has, or would get if it were
+ * claimed now, behind those before it: ret, in their order, borrowed. A claim that stands fits as
+ * it is; one that is to end stays on its VF. Of a domain that runs here, root ports and memory are
+ * looked at, as for ATTACH. Refused as the first claim that does not fit would be, with its name in
+ * front of the message, and "no_libvirt". Either way nothing has changed, or begun.
+ */
+int vhca_engine_plan(struct vhca_engine *e, const struct vhca_dom_info *wanted,
+		     const struct vhca_vf *ret[static VHCA_DOM_VFS_MAX], struct vhca_error *err);
 
 /*
  * An adapter that was pulled out, and its VFs, are forgotten once that is on disk: journal and

@@ -148,12 +148,14 @@ int vhca_engine_check_memory(struct vhca_engine *e, const struct vhca_domain *do
 	return r;
 }
 
+bool engine_is_pinned(const struct vhca_domain *dom)
+{
+	return dom->info->n_hostdevs || dom->info->has_far_hostdev;
+}
+
 int engine_check_plug(struct vhca_engine *e, const struct vhca_domain *dom, struct vhca_error *err)
 {
-	/* With a host device in the guest it is pinned already, whatever the limit says now. */
-	return dom->info->n_hostdevs || dom->info->has_far_hostdev
-		       ? 0
-		       : vhca_engine_check_memory(e, dom, err);
+	return engine_is_pinned(dom) ? 0 : vhca_engine_check_memory(e, dom, err);
 }
 
 void engine_note_memory(struct vhca_engine *e, const struct vhca_dom_info *info)

@@ -69,6 +69,8 @@ bool engine_awaits_xml(struct vhca_engine *e, struct vhca_vf *vf);
 /* Hot-plug needs a spare pcie-root-port for each VF that is on its way. */
 int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
 			    struct vhca_error *err);
+/* With a host device in the guest its memory is pinned already, whatever the limit says now. */
+bool engine_is_pinned(const struct vhca_domain *dom);
 /*
  * No VF can be plugged into the domain as it is, because of its memory: says so in err, -ENOMEM;
  * else 0.

@@ -330,7 +330,7 @@ enum obstacle {
 
 static enum obstacle judge(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	if (c->end != VHCA_END_NONE || c->failure.kind || c->boot == VHCA_BOOT_EARLIER)
+	if (engine_will_end(c))
 		return OBSTACLE_PASSES;
 	if (c->origin != VHCA_ORIGIN_CLAIM || c->custody != VHCA_CUSTODY_RESERVED ||
 	    c->run == VHCA_RUN_BEGINS || c->migrating || engine_claim_domain(e, c))
