@@ -46,6 +46,7 @@ static const struct vhca_http_route routes[] = {
 	{"POST", "/v1/claims", VHCA_CALLER_OPERATE, api_post_claims},
 	{"DELETE", "/v1/claims/{}", VHCA_CALLER_OPERATE, api_delete_claim},
 	{"POST", "/v1/claims/{}/lease", VHCA_CALLER_OPERATE, api_renew_claim},
+	{"POST", "/v1/plan", VHCA_CALLER_READ, api_post_plan},
 	{"GET", "/v1/partitions", VHCA_CALLER_READ, api_get_partitions, "limit after"},
 	{"GET", "/v1/partitions/{}", VHCA_CALLER_READ, api_get_partition},
 	{"PUT", "/v1/fabrics/{}/ports/{}", VHCA_CALLER_OPERATE, api_put_port},

@@ -7,6 +7,8 @@
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
 #include "agent/api/views.h"
+#include "agent/libvirt/domxml.h"
+#include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
@@ -168,6 +170,136 @@ void api_post_claims(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply_error(req, &err);
 	else
 		submit_claim(ctx, req, &want, 201);
+}
+
+/* ---- plans ---- */
+
+static int add_wanted(struct json_object *item, struct vhca_dom_info *ret, struct vhca_error *err)
+{
+	static const char *const members[] = {"name", "partition", "guid", "fabric",
+					      "pf",   "numa",	   NULL};
+	struct vhca_vf_request vf = {.numa = -1};
+	const char *name = NULL;
+	int r = vhca_json_check_members(item, members, err);
+
+	if (r == 0)
+		r = vhca_json_get_string(item, "name", &name, err);
+	if (r == 0)
+		r = parse_vf(item, name, false, &vf, err);
+	if (r < 0)
+		return r;
+	if (vhca_dom_request(ret, name))
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				      "body: vfs: name \"%s\" is used twice", name);
+	ret->requests[ret->n_requests++] = vf;
+	return 0;
+}
+
+static int read_wanted(const void *ctx, struct json_object *body, struct vhca_dom_info **ret,
+		       struct vhca_error *err)
+{
+	struct json_object *list = json_object_object_get(body, "vfs");
+	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+	VHCA_AUTO_FREE struct vhca_dom_info *info = vhca_dom_info_new(0);
+	struct vhca_claim_request found = {0};
+	const char *domain = NULL;
+	int r = info ? vhca_json_get_string(body, "domain", &domain, err)
+		     : vhca_error_no_memory(err, "plan");
+
+	if (r == 0 && (n < 1 || n > VHCA_DOM_VFS_MAX))
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				   "body: vfs: 1 to %d entries are wanted", VHCA_DOM_VFS_MAX);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = add_wanted(json_object_array_get_idx(list, i), info, err);
+	if (r == 0)
+		r = api_find_domain(ctx, domain, &found, err);
+	if (r < 0)
+		return r;
+	info->uuid = found.domain;
+	(void)vhca_strcpy(info->name, sizeof(info->name), found.domain_name); /* same size */
+	*ret = vhca_steal_ptr(&info);
+	return 0;
+}
+
+static const struct vhca_uuid no_uuid;
+
+/* Before libvirt has given a domain its UUID it is known by its name, if it was here before. */
+static int read_xml(const void *ctx, const char *xml, struct vhca_dom_info **ret,
+		    struct vhca_error *err)
+{
+	int r = vhca_domxml_parse(xml, strlen(xml), ret, NULL, err);
+	struct vhca_model *m = api_model(ctx);
+	const struct vhca_domain *dom;
+	const struct vhca_claim *c;
+
+	if (r < 0 || !vhca_uuid_equal(&(*ret)->uuid, &no_uuid))
+		return r;
+	TAILQ_FOREACH (c, &m->claims, link)
+		if (strcmp(c->domain_name, (*ret)->name) == 0)
+			(*ret)->uuid = c->domain;
+	dom = vhca_model_domain_by_name(m, (*ret)->name);
+	if (dom)
+		(*ret)->uuid = dom->info->uuid;
+	return 0;
+}
+
+static int parse_plan(const void *ctx, struct json_object *body, struct vhca_dom_info **ret,
+		      struct vhca_error *err)
+{
+	static const char *const members[] = {"domain", "vfs", "xml", NULL};
+	const char *xml = NULL;
+	int r = api_check_body(body, members, "either domain and vfs or xml", err);
+
+	if (r == 0)
+		r = vhca_json_opt_string(body, "xml", &xml, err);
+	if (r < 0)
+		return r;
+	if (!xml)
+		return read_wanted(ctx, body, ret, err);
+	if (json_object_object_get(body, "domain") || json_object_object_get(body, "vfs"))
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				      "body: xml says the domain, and its VFs, too");
+	return read_xml(ctx, xml, ret, err);
+}
+
+static struct json_object *view_plan(const struct vhca_dom_info *wanted,
+				     const struct vhca_vf *const *places)
+{
+	struct json_object *doc = json_object_new_object(), *list = json_object_new_array();
+	bool is_known = !vhca_uuid_equal(&wanted->uuid, &no_uuid);
+
+	vhca_json_add_string(doc, "domain", is_known ? VHCA_UUID_STR(&wanted->uuid) : NULL);
+	for (unsigned int i = 0; i < wanted->n_requests; i++) {
+		const struct vhca_pf_facts *pf = &places[i]->hca->facts;
+		const struct vhca_claim *c = places[i]->claim;
+		struct json_object *o = json_object_new_object();
+
+		vhca_json_add_string(o, "name", wanted->requests[i].name);
+		vhca_json_add_string(o, "bdf", VHCA_BDF_STR(places[i]->bdf));
+		vhca_json_add_string(o, "pf", VHCA_BDF_STR(pf->bdf));
+		vhca_json_add_string(o, "fabric", places[i]->hca->fabric);
+		vhca_json_add(o, "numa",
+			      pf->numa_node < 0 ? NULL : json_object_new_int(pf->numa_node));
+		vhca_json_add_string(o, "claim", c ? VHCA_UUID_STR(&c->id) : NULL);
+		json_object_array_add(list, o);
+	}
+	vhca_json_add(doc, "vfs", list);
+	return doc;
+}
+
+void api_post_plan(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_vf *places[VHCA_DOM_VFS_MAX];
+	VHCA_AUTO_FREE struct vhca_dom_info *wanted = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r = parse_plan(ctx, vhca_http_body(req), &wanted, &err);
+
+	if (r == 0)
+		r = vhca_engine_plan(api_args(ctx)->engine, wanted, places, &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		vhca_http_reply(req, 200, view_plan(wanted, places));
 }
 
 /* ---- ports of a cloud ---- */

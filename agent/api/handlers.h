@@ -48,6 +48,7 @@ void api_post_takeover(void *ctx, struct vhca_http_request *req); /* {evidence} 
 /* ---- claims.c ---- */
 void api_get_claims(void *ctx, struct vhca_http_request *req);
 void api_get_claim(void *ctx, struct vhca_http_request *req);
+void api_post_plan(void *ctx, struct vhca_http_request *req); /* {domain, vfs} or {xml} */
 /* These when their transaction has ended: attached, programmed, or free. */
 void api_post_attach(void *ctx, struct vhca_http_request *req);
 void api_delete_attach(void *ctx, struct vhca_http_request *req);

@@ -102,6 +102,15 @@ static int refuse(struct vhca_error *err)
 	return vhca_error_set(err, VHCA_ERR_CONFLICT, "fuzz", 0, "taken");
 }
 
+/* Within every limit, whoever asks. */
+static void check_wish(const struct vhca_vf_request *vf)
+{
+	FUZZ_ASSERT(vhca_name_is_valid(vf->name) && vhca_name_is_valid(vf->fabric));
+	FUZZ_ASSERT(!vf->guid || vf->guid == VHCA_GUID_BY_SM || vhca_guid_is_valid(vf->guid));
+	FUZZ_ASSERT(memchr(vf->partition, '\0', sizeof(vf->partition)));
+	FUZZ_ASSERT(vf->numa >= -1 && vf->numa <= VHCA_NUMA_NODE_MAX);
+}
+
 struct vhca_model *__wrap_vhca_engine_model(struct vhca_engine *e);
 struct vhca_model *__wrap_vhca_engine_model(struct vhca_engine *e)
 {
@@ -114,16 +123,30 @@ void __wrap_vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_req
 void __wrap_vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 			      vhca_waiter_fn fn, void *arg)
 {
-	const struct vhca_vf_request *vf = &req->vf;
-
 	(void)e;
-	FUZZ_ASSERT(vhca_name_is_valid(vf->name) && vhca_name_is_valid(vf->fabric));
-	FUZZ_ASSERT(!vf->guid || vf->guid == VHCA_GUID_BY_SM || vhca_guid_is_valid(vf->guid));
-	FUZZ_ASSERT(memchr(vf->partition, '\0', sizeof(vf->partition)) && vf->numa == -1);
+	check_wish(&req->vf);
 	FUZZ_ASSERT(memchr(req->domain_name, '\0', sizeof(req->domain_name)));
 	FUZZ_ASSERT(req->origin == VHCA_ORIGIN_ATTACH || req->origin == VHCA_ORIGIN_CLAIM);
 	FUZZ_ASSERT(!req->has_bdf || (req->bdf.dev <= 31 && req->bdf.fn <= 7));
 	give_up(fn, arg);
+}
+
+int __wrap_vhca_engine_plan(struct vhca_engine *e, const struct vhca_dom_info *wanted,
+			    const struct vhca_vf *ret[static VHCA_DOM_VFS_MAX],
+			    struct vhca_error *err);
+int __wrap_vhca_engine_plan(struct vhca_engine *e, const struct vhca_dom_info *wanted,
+			    const struct vhca_vf *ret[static VHCA_DOM_VFS_MAX],
+			    struct vhca_error *err)
+{
+	(void)e, (void)ret;
+	FUZZ_ASSERT(memchr(wanted->name, '\0', sizeof(wanted->name)));
+	FUZZ_ASSERT(wanted->n_requests <= VHCA_DOM_VFS_MAX);
+	for (unsigned int i = 0; i < wanted->n_requests; i++) {
+		check_wish(&wanted->requests[i]);
+		FUZZ_ASSERT(vhca_dom_request(wanted, wanted->requests[i].name) ==
+			    &wanted->requests[i]);
+	}
+	return refuse(err);
 }
 
 void __wrap_vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
