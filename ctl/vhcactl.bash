@@ -38,9 +38,9 @@ _vhcactl_add()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload support-bundle forget help'
+	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover plan attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload support-bundle forget help'
 	local common='--json --socket --url --ca --cert --key --token-file --timeout --help --version' of_vfs='--domain --pf --fabric --numa --partition --limit'
-	local valued=' --socket --url --ca --cert --key --token-file --output --timeout --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --bandwidth --connections --domain --peer --final --limit '
+	local valued=' --socket --url --ca --cert --key --token-file --output --timeout --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --bandwidth --connections --domain --peer --final --limit --xml '
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
@@ -50,7 +50,7 @@ _vhcactl()
 		esac
 	done
 	case $command:$prev in
-	*:--socket | *:--ca | *:--cert | *:--key | *:--token-file | *:--output)
+	*:--socket | *:--ca | *:--cert | *:--key | *:--token-file | *:--output | *:--xml)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
@@ -83,6 +83,7 @@ _vhcactl()
 	unpark) words="--no-wait $common" ;;
 	explain) words="--check $common" ;;
 	attach) words="--partition --guid --fabric --pf --numa $common" ;;
+	plan) words="--partition --guid --fabric --pf --numa --xml $common" ;;
 	migrate) words="--cancel --no-wait --external --lease --copy-timeout --bandwidth --connections --auto-converge --tls $common" ;;
 	*) words=$common ;;
 	esac
@@ -91,10 +92,10 @@ _vhcactl()
 	lease:0)
 		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$(vhcactl claims 2>/dev/null | cut -d' ' -f1 | grep -x '[0-9a-f-]\{36\}')" -- "$cur")
 		;;
-	explain:0 | adopt:0 | takeover:0 | attach:0 | detach:0 | migrate:0 | park:0 | unpark:0)
+	explain:0 | adopt:0 | takeover:0 | plan:0 | attach:0 | detach:0 | migrate:0 | park:0 | unpark:0)
 		_vhcactl_add "$cur" < <(_vhcactl_names)
 		;;
-	attach:1 | detach:1)
+	plan:1 | attach:1 | detach:1)
 		_vhcactl_add "$cur" < <(_vhcactl_names "${args[0]}")
 		;;
 	esac

@@ -39,7 +39,7 @@ uint64_t vhca_wall_ms(void)
 }
 
 /* Reads to end of file. Grows by doubling, so that files whose st_size is 0 (proc) work as well. */
-static int read_all(int fd, size_t max, char **ret_data, size_t *ret_len)
+int vhca_read_fd(int fd, size_t max, char **ret_data, size_t *ret_len)
 {
 	VHCA_AUTO_FREE char *buf = NULL;
 	size_t size = 0, len = 0;
@@ -79,7 +79,7 @@ int vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_le
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
-	return read_all(fd, max, ret_data, ret_len);
+	return vhca_read_fd(fd, max, ret_data, ret_len);
 }
 
 int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error *err)

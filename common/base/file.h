@@ -13,6 +13,8 @@
 /* Reads a whole file into a malloc'ed, NUL-terminated buffer that the caller frees.
  * -EFBIG when it is longer than max. */
 int vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len);
+/* The same of what is open: to its end. */
+int vhca_read_fd(int fd, size_t max, char **ret_data, size_t *ret_len);
 
 /* The same of a text that one of our programs keeps; what a NUL byte cuts short is damaged. -ENOENT
  * sets no err. */

@@ -32,6 +32,7 @@ enum vhca_agent_opt {
 	VHCA_OPT_PEER,
 	VHCA_OPT_FINAL,
 	VHCA_OPT_LIMIT,
+	VHCA_OPT_XML,
 	VHCA_AGENT_OPTS
 };
 
@@ -59,6 +60,7 @@ extern const struct vhca_ctl_command vhca_cmd_node;
 extern const struct vhca_ctl_command vhca_cmd_outbox;
 extern const struct vhca_ctl_command vhca_cmd_park;
 extern const struct vhca_ctl_command vhca_cmd_partitions;
+extern const struct vhca_ctl_command vhca_cmd_plan;
 extern const struct vhca_ctl_command vhca_cmd_reload;
 extern const struct vhca_ctl_command vhca_cmd_status;
 extern const struct vhca_ctl_command vhca_cmd_support_bundle;

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "common/base/cleanup.h"
+#include "ctl/agent/commands.h"
 #include "ctl/cli/api.h"
 
 /* "/v1/domains/DOMAIN/KIND" and, unless NULL, "/NAME". */
@@ -66,4 +68,32 @@ int vhca_ctl_domain_vf(const struct vhca_ctl *ctl, const char *method, struct js
 	if (r < 0)
 		vhca_error_prefix(err, "%s/%s", ctl->args[0], ctl->args[1]);
 	return r;
+}
+
+int vhca_ctl_add_wish(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
+{
+	static const struct {
+		enum vhca_agent_opt opt;
+		const char *key;
+	} members[] = {
+		{VHCA_OPT_PARTITION, "partition"},
+		{VHCA_OPT_GUID, "guid"},
+		{VHCA_OPT_FABRIC, "fabric"},
+		{VHCA_OPT_PF, "pf"},
+	};
+	const char *numa = ctl->opts[VHCA_OPT_NUMA];
+	uint32_t node;
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(members); i++)
+		if (ctl->opts[members[i].opt])
+			(void)json_object_object_add(
+				body, members[i].key,
+				json_object_new_string(ctl->opts[members[i].opt]));
+	if (!numa)
+		return 0;
+	if (vhca_parse_u32(numa, 10, INT32_MAX, &node) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
+				      "--numa %s: not the number of a NUMA node", numa);
+	(void)json_object_object_add(body, "numa", json_object_new_int((int)node));
+	return 0;
 }

@@ -13,5 +13,7 @@ int vhca_ctl_domain(const struct vhca_ctl *ctl, const char *verb, struct json_ob
 /* The same with any method at /v1/domains/DOMAIN/vfs/NAME, the command's two arguments. */
 int vhca_ctl_domain_vf(const struct vhca_ctl *ctl, const char *method, struct json_object *body,
 		       struct json_object **ret, struct vhca_error *err);
+/* Adds to body what the options say of a VF that is wanted: partition, guid, fabric, pf, numa. */
+int vhca_ctl_add_wish(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err);
 
 #endif

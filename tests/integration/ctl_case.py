@@ -76,8 +76,8 @@ class CtlCase(unittest.TestCase):
         self.addCleanup(server.shutdown)
         return server
 
-    def ctl(self, *args, env=None):
-        return subprocess.run([CTL, "--socket", self.socket, *args], capture_output=True, text=True, timeout=60,
+    def ctl(self, *args, env=None, stdin=None):
+        return subprocess.run([CTL, "--socket", self.socket, *args], stdin=stdin, capture_output=True, text=True, timeout=60,
                               env={**os.environ, "TZ": "UTC", **(env or {})}, check=False)
 
     def rows(self, *args):

@@ -437,6 +437,38 @@ class Changes(CtlCase):
             self.assertEqual(self.ctl("lease", *args).returncode, 2)
         self.assertRegex(self.ctl("claims").stdout, r"LEASE_ENDS(.|\n)*2025-11-20")
 
+    def test_plan(self):
+        uuid = "5ca1ab1e-0000-4000-8000-000000000001"
+        answer = {"domain": uuid, "vfs": [{"name": "ib0", "bdf": "0000:01:00.1", "pf": "0000:01:00.0", "fabric": "default", "numa": 1, "claim": None}]}
+        server = self.agent({"POST /v1/plan": answer})
+        wish = ("--partition", "0x8001 storage", "--guid", "auto", "--fabric", "f1", "--pf", "0000:01:00.0", "--numa", "1")
+        self.assertEqual(self.rows("plan", uuid, "ib0", *wish),
+                         [["NAME", "BDF", "PF", "FABRIC", "NUMA", "CLAIM"], ["ib0", "0000:01:00.1", "0000:01:00.0", "default", "1", "-"]])
+        self.assertEqual(server.seen, [("POST", "/v1/plan", {"domain": uuid, "vfs": [
+            {"name": "ib0", "partition": "0x8001 storage", "guid": "auto", "fabric": "f1", "pf": "0000:01:00.0", "numa": 1}]})])
+        self.assertEqual(json.loads(self.ctl("plan", "vm1", "ib0", "--partition", "1", "--json").stdout), answer)
+
+    def test_plan_of_a_domains_xml(self):
+        path = pathlib.Path(self.dir) / "vm1.xml"
+        path.write_text("<domain>größe</domain>", "utf-8")
+        server = self.agent({"POST /v1/plan": {"domain": None, "vfs": []}})
+        self.assertEqual(self.ctl("plan", "--xml", str(path)).stdout, "no VF is asked for\n")
+        with open(path, encoding="utf-8") as f:
+            self.assertEqual(self.ctl("plan", "--xml", "-", stdin=f).stdout, "no VF is asked for\n")
+        self.assertEqual(server.seen, [("POST", "/v1/plan", {"xml": "<domain>größe</domain>"})] * 2)
+        path.write_bytes(b"x" * 65537)
+        p = self.ctl("plan", "--xml", str(path))
+        self.assertEqual((p.returncode, p.stderr), (2, f"vhcactl: --xml {path}: File too large\n"))
+
+    def test_plan_that_is_refused(self):
+        """Also by an agent that is older than the question: not found."""
+        self.agent({"POST /v1/plan": problem(507, "exhausted", "no_free_vf", "ib1: no free VF for fabric default", "detach a VF")})
+        p = self.ctl("plan", "--xml", "/dev/null")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (5, "", "vhcactl: ib1: no free VF for fabric default\nhint: detach a VF\n"))
+        os.unlink(self.socket)
+        self.agent({})
+        self.assertEqual(self.ctl("plan", "--xml", "/dev/null").returncode, 3)
+
     def test_takeover(self):
         uuid = "5ca1ab1e-0000-4000-8000-000000000001"
         answer = {"domain": uuid, "evidence": "hvb: fenced at 12:03", "seconds": 600}

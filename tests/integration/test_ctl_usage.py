@@ -11,7 +11,7 @@ import tap
 from ctl_case import CtlCase
 
 SOURCE = os.environ["VHCA_SOURCE_DIR"]
-COMMANDS = ["status", "node", "hcas", "vfs", "domains", "claims", "lease", "partitions", "explain", "adopt", "takeover", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch", "metrics", "config", "reload", "support-bundle", "forget"]
+COMMANDS = ["status", "node", "hcas", "vfs", "domains", "claims", "lease", "partitions", "explain", "adopt", "takeover", "plan", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch", "metrics", "config", "reload", "support-bundle", "forget"]
 
 
 class Usage(CtlCase):
@@ -21,7 +21,8 @@ class Usage(CtlCase):
                      ["--what"], ["vfs", "--guid", "1"], ["vfs", "--state"], ["node", "--timeout", "0"],
                      ["node", "--timeout", "1.5"], ["migrate", "vm1"], ["migrate", "--cancel"],
                      ["migrate", "vm1", "hvb", "--cancel"], ["detach", "a", "b", "--no-wait"], ["node", "--timeout", "99999"], ["watch", "--since", "x" * 200],
-                     ["help", "nothing"], ["drain"], ["drain", "--no-wait"], ["drain", "hvb", "--park"]):
+                     ["plan"], ["plan", "vm1", "--partition", "1"], ["plan", "vm1", "ib0"], ["plan", "vm1", "--xml", "-"], ["plan", "--xml", "-", "--guid", "auto"],
+                     ["plan", "--xml", "/nothing"], ["plan", "vm1", "ib0", "--partition", "1", "--numa", "x"], ["help", "nothing"], ["drain"], ["drain", "--no-wait"], ["drain", "hvb", "--park"]):
             with self.subTest(args):
                 p = self.ctl(*args)
                 self.assertEqual((p.returncode, p.stdout), (2, ""))

@@ -1,46 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
 
-#include "common/base/cleanup.h"
-#include "common/base/text.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/domain.h"
 #include "ctl/cli/view.h"
-
-static struct json_object *new_body(const struct vhca_ctl *ctl)
-{
-	static const struct {
-		enum vhca_agent_opt opt;
-		const char *key;
-	} members[] = {
-		{VHCA_OPT_PARTITION, "partition"},
-		{VHCA_OPT_GUID, "guid"},
-		{VHCA_OPT_FABRIC, "fabric"},
-		{VHCA_OPT_PF, "pf"},
-	};
-	struct json_object *body = json_object_new_object();
-
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(members); i++)
-		if (ctl->opts[members[i].opt])
-			(void)json_object_object_add(
-				body, members[i].key,
-				json_object_new_string(ctl->opts[members[i].opt]));
-	return body;
-}
-
-static int add_numa(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
-{
-	const char *text = ctl->opts[VHCA_OPT_NUMA];
-	uint32_t node;
-
-	if (!text)
-		return 0;
-	if (vhca_parse_u32(text, 10, INT32_MAX, &node) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
-				      "--numa %s: not the number of a NUMA node", text);
-	(void)json_object_object_add(body, "numa", json_object_new_int((int)node));
-	return 0;
-}
 
 /* The answer is the claim, with the VF as "vf". */
 static void print_claim(const struct vhca_ctl *ctl, struct json_object *claim)
@@ -59,8 +22,8 @@ static void print_claim(const struct vhca_ctl *ctl, struct json_object *claim)
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
-	VHCA_CTL_AUTO_PUT struct json_object *body = new_body(ctl), *claim = NULL;
-	int r = add_numa(ctl, body, err);
+	VHCA_CTL_AUTO_PUT struct json_object *body = json_object_new_object(), *claim = NULL;
+	int r = vhca_ctl_add_wish(ctl, body, err);
 
 	if (r == 0)
 		r = vhca_ctl_domain_vf(ctl, "POST", body, &claim, err);
