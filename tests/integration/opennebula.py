@@ -31,6 +31,7 @@ CTL = """#!/bin/sh
 printf '%s\\n' "vhcactl $*" >>"$REC/order"
 [ "$1" = --json ] && shift
 [ "$1" = --timeout ] && shift 2
+[ "$1" != plan ] || cat >"$REC/plan.xml"
 [ "$1" != "$(cat "$REC/hangs" 2>/dev/null)" ] || { rm "$REC/hangs"; cat "$REC/fifo"; }
 if status=$(sed -n 1p "$REC/ctl.$1.exit" 2>/dev/null) && [ -n "$status" ]; then
 	sed -i 1d "$REC/ctl.$1.exit"
@@ -171,8 +172,8 @@ def cdata(text):
     return "<![CDATA[" + text.replace("]]>", "]]]]><![CDATA[>") + "]]>"
 
 
-def vm(*nics, note="nothing"):
-    return (f"<VM><ID>42</ID><DEPLOY_ID>{UUID}</DEPLOY_ID><TEMPLATE>{''.join(nics)}</TEMPLATE>"
+def vm(*nics, note="nothing", number=42, deploy_id=UUID):
+    return (f"<VM><ID>{number}</ID><DEPLOY_ID>{cdata(deploy_id)}</DEPLOY_ID><TEMPLATE>{''.join(nics)}</TEMPLATE>"
             f"<USER_TEMPLATE><NOTE>{cdata(note)}</NOTE></USER_TEMPLATE></VM>")
 
 

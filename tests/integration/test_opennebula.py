@@ -489,7 +489,9 @@ class Undo(HostCase):
 
 class Network(HostCase):
     def test_pre_refuses_early(self):
+        """Where the agent, or its vhcactl, is older than the plan: by the VFs of each fabric."""
         self.agent_has(free=1, reserved=1)
+        self.break_next("ctl.plan", 3, 2, 3, 3)
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))), "fabric default: 2 VFs are asked for, and 1 are free")
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2, PHYDEV="ib1"))), "fabric ib1: 1 VFs are asked for, and 0 are free")
@@ -504,6 +506,7 @@ class Network(HostCase):
     def test_an_agent_that_is_started_again_is_waited_for(self):
         self.agent_has(free=1)
         self.break_next("ctl.node", 7, 7)
+        self.break_next("ctl.plan", 7)
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1)), VHCA_ANSWER_WAIT="60").returncode, 0)
 
     def test_one_time_for_an_agent_that_goes_away_again(self):
@@ -740,7 +743,13 @@ class RealAgent(AgentCase):
                          [("ib1", "0x8011 0x0012", "auto", "default")])
 
     def test_network_actions(self):
-        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "fabric default: 1 VFs are asked for, and 0 are free")
+        # Of the VM that runs here, and of one that was never deployed.
+        for number, keys, words in ((42, {}, "vhcactl: ib1: domain one-42 has 0 free pcie-root-ports of 0, needs 1 for its VFs"),
+                                    (43, {}, "vhcactl: ib1: no free VF for fabric default: 0 of its 0 VFs are free"),
+                                    (43, {"IB_PKEYS": "nobody"}, "vhcactl: ib1: ")):
+            asked = vnm(nic(1, **keys), number=number, deploy_id="")
+            self.assert_refused(self.run_script("vnm/vhca/pre", [], asked), words)
+        self.assertNotIn("vhcactl --json vfs --state free", self.order())
         self.assertEqual(self.run_script("vnm/vhca/clean", ["hv1"], vnm(nic(1))).returncode, 0)
         self.agent.wait(lambda: self.agent.get("/v1/domains/one-42")[1]["requests"][0]["problem"])
         p = self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0")

@@ -62,8 +62,7 @@ module Vhca
             raise Refused, 'the deployment file asks vhcad for VFs already: take that out of RAW, or the NICs out of the template'
         end
 
-        request = %(<vhca:infiniband xmlns:vhca="#{NAMESPACE}">#{nics.map(&:xml).join}</vhca:infiniband>)
-        changes = spans(tags, nics.map(&:mac)) << metadata(tags, request)
+        changes = spans(tags, nics.map(&:mac)) << metadata(tags, infiniband(nics))
         changes.sort_by(&:first).reverse_each {|first, last, text| xml[first...last] = text }
         xml
     end

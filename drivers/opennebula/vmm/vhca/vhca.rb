@@ -15,17 +15,20 @@ module Vhca
     NAME       = /\A[A-Za-z0-9_-]{1,31}\z/
     PKEY       = /\A(0x[0-9a-fA-F]{1,4})(?:=(full|limited))?\z/
     MAC        = /\A\h\h(:\h\h){5}\z/
+    UUID       = /\A\h{8}(-\h{4}){3}-\h{12}\z/
+    NO_UUID    = '00000000-0000-0000-0000-000000000000' # never deployed: libvirt gives it one
     KEYS_MAX   = 127  # of one VF, vhcad(8)
     TEXT_MAX   = 1023 # of partition="...", the same
     VFS_MAX    = 16   # of one domain
     INPUT_MAX  = 64 << 20 # OpenNebula's databases hold less
     FULL       = 0x8000
-    NO_SUCH    = 3 # vhcactl's exit status
+    USAGE      = 2 # vhcactl's exit status, also of what it does not know
+    NO_SUCH    = 3 # the same
     NO_ANSWER  = 7 # the same
     ENV.delete('VHCACTL_URL') # this host's agent is asked, whatever the environment says
     ENDS       = %w[HUP INT TERM].freeze
     UNHEARD    = [NO_ANSWER, *ENDS.map {|name| 128 + Signal.list[name] }].freeze # away, or ended before it has asked
-    REFUSALS   = [2, NO_SUCH, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
+    REFUSALS   = [USAGE, NO_SUCH, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
 
     LIBVIRT       = ENV.fetch('LIBVIRT_URI', 'qemu:///system') # as the stock scripts'
     ANSWER_WAIT_S = Integer(ENV.fetch('VHCA_ANSWER_WAIT', '10'))
@@ -47,6 +50,11 @@ module Vhca
     end
 
     Vm = Struct.new(:id, :deploy_id, :nics)
+
+    # What a domain's metadata asks for.
+    def self.infiniband(nics)
+        %(<vhca:infiniband xmlns:vhca="#{NAMESPACE}">#{nics.map(&:xml).join}</vhca:infiniband>)
+    end
 
     def self.show(value)
         text = value.to_s.inspect
@@ -152,18 +160,40 @@ module Vhca
         found
     end
 
-    # The agent's answer.
-    def self.ask(*args, deadline: now + ANSWER_WAIT_S)
+    # What vhcactl says, where there is an agent at last: answer, error, exit status.
+    def self.query(*args, deadline: now + ANSWER_WAIT_S, **input)
         out = err = status = nil
         patiently(deadline) do
-            out, err, status = Open3.capture3('vhcactl', '--json', *args)
+            out, err, status = Open3.capture3('vhcactl', '--json', *args, **input)
             status.exitstatus != NO_ANSWER
         end
-        raise Refused, utf8(err).lines.first.to_s.strip unless status.success?
+        [utf8(out), utf8(err), status]
+    end
 
-        JSON.parse(utf8(out))
+    def self.refuse(err)
+        raise Refused, err.lines.first.to_s.strip
+    end
+    private_class_method :query, :refuse
+
+    # The agent's answer.
+    def self.ask(*args, **more)
+        out, err, status = query(*args, **more)
+        refuse(err) unless status.success?
+
+        JSON.parse(out)
     rescue JSON::ParserError
         raise Refused, "vhcactl #{args[0]}: the answer is not JSON"
+    end
+
+    # What the agent would refuse to the VM, it refuses here. False: it, or vhcactl, is older than this question.
+    def self.plan(vm)
+        uuid = vm.deploy_id =~ UUID ? vm.deploy_id : NO_UUID
+        xml = "<domain><name>one-#{vm.id.to_i}</name><uuid>#{uuid}</uuid><metadata>#{infiniband(vm.nics)}</metadata></domain>"
+        out, err, status = query('plan', '--xml', '-', :stdin_data => xml)
+        # With --json the agent's own refusals are in the answer, too.
+        return false if status.exitstatus == NO_SUCH || (status.exitstatus == USAGE && out.empty?)
+
+        status.success? || refuse(err)
     end
 
     def self.list(what, *args)
