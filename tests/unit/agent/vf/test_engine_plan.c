@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Which VFs a domain would get, and that nothing comes of the question. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -328,6 +329,9 @@ static void test_a_claim_that_ends(void **state)
 	(void)vhca_strcpy(plan.wanted.requests[0].partition,
 			  sizeof(plan.wanted.requests[0].partition), "0x8030");
 	assert_string_equal(ask(w), "pkey_table_full");
+	vhca_error_set(&w->engine->disk, VHCA_ERR_EXHAUSTED, "state_disk", ENOSPC, "full");
+	assert_string_equal(ask(w), "state_disk");
+	w->engine->disk = (struct vhca_error)VHCA_ERROR_INIT;
 	vhca_engine_set_drained(w->engine, true);
 	assert_string_equal(ask(w), "drained");
 	world_release(w);
