@@ -390,6 +390,8 @@ void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf
 		copy(d, conf, call);
 	} else if (effect == VHCA_MIG_EFFECT_CHECK) {
 		check(d, call);
+	} else if (effect == VHCA_MIG_EFFECT_NO_START) {
+		vhca_virt_no_start(d->virt, &m->domain, on_mig_call, call);
 	} else if (effect == VHCA_MIG_EFFECT_CANCEL) {
 		vhca_virt_abort_job(d->virt, &m->domain, on_mig_call, call);
 	} else {

@@ -207,6 +207,23 @@ static void start_by_itself(virDomainPtr dom)
 				 name, virGetLastErrorMessage(), name);
 }
 
+int virt_call_no_start(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_error *err)
+{
+	VHCA_AUTO_DOMAIN dom = NULL;
+	bool starts = false;
+	char what[160];
+	int r;
+
+	vhca_may_block("libvirt: autostart");
+	r = virt_call_lookup(conn, uuid, &dom, err);
+	if (r == 0)
+		r = starts_by_itself(dom, &starts, err);
+	if (r < 0 || !starts)
+		return r == -ENOENT ? 0 : r;
+	(void)snprintf(what, sizeof(what), "domain %.60s: autostart off", virDomainGetName(dom));
+	return virDomainSetAutostart(dom, 0) == 0 ? 0 : virt_call_error(err, what, conn);
+}
+
 int virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
 		     const struct vhca_uuid *migration, bool autostart, struct vhca_error *err)
 {

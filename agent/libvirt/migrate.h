@@ -22,6 +22,7 @@ int virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const ch
 int virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_error *err);
 int virt_call_job(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_virt_job *ret,
 		  struct vhca_error *err);
+int virt_call_no_start(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_error *err);
 int virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
 		     const struct vhca_uuid *migration, bool autostart, struct vhca_error *err);
 

@@ -155,6 +155,11 @@ static int run_marker(struct call *call, struct virt_session *s)
 				&call->err);
 }
 
+static int run_no_start(struct call *call, struct virt_session *s)
+{
+	return virt_call_no_start(virt_session_action(s), &call->uuid, &call->err);
+}
+
 /* On a connection of its own: see virt_call_qga(). */
 static int run_qga(struct call *call, struct virt_session *s)
 {
@@ -412,6 +417,18 @@ void vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 	if (migration)
 		call.marker = *migration;
 	submit(&call);
+}
+
+void vhca_virt_no_start(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+			vhca_virt_done_fn done, void *arg)
+{
+	submit(&(struct call){.virt = virt,
+			      .kind = VHCA_LANE_DEVICES,
+			      .run = run_no_start,
+			      .report = report_done,
+			      .uuid = *uuid,
+			      .done = done,
+			      .arg = arg});
 }
 
 void vhca_virt_qga(struct vhca_virt *virt, const struct vhca_uuid *uuid,

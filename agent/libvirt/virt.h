@@ -176,4 +176,8 @@ void vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 			  const struct vhca_uuid *migration, bool autostart, vhca_virt_done_fn done,
 			  void *arg);
 
+/* The domain does not start with the host any more; success also if it never did. */
+void vhca_virt_no_start(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+			vhca_virt_done_fn done, void *arg);
+
 #endif

@@ -79,10 +79,11 @@ enum vhca_mig_effect {
 	VHCA_MIG_EFFECT_ABORT,	  /* peer: POST abort */
 	VHCA_MIG_EFFECT_MARK,	  /* libvirt: marker into the live metadata */
 	VHCA_MIG_EFFECT_UNMARK,
-	VHCA_MIG_EFFECT_COPY,	/* libvirt: migrate; ends when it ends */
-	VHCA_MIG_EFFECT_CANCEL, /* libvirt: abort the job; runs beside COPY */
-	VHCA_MIG_EFFECT_JOB,	/* libvirt: does the domain run here, is a job under way? */
-	VHCA_MIG_EFFECT_CHECK,	/* libvirt: would it copy the domain? Changes nothing */
+	VHCA_MIG_EFFECT_COPY,	  /* libvirt: migrate; ends when it ends */
+	VHCA_MIG_EFFECT_CANCEL,	  /* libvirt: abort the job; runs beside COPY */
+	VHCA_MIG_EFFECT_JOB,	  /* libvirt: does the domain run here, is a job under way? */
+	VHCA_MIG_EFFECT_CHECK,	  /* libvirt: would it copy the domain? Changes nothing */
+	VHCA_MIG_EFFECT_NO_START, /* libvirt: what is left here does not start with the host */
 	VHCA_MIG_EFFECT_COUNT
 };
 /* The agent of the other host runs it; else libvirt here. */
@@ -120,6 +121,7 @@ enum vhca_mig_phase {
 	VHCA_MIG_PHASE_CHECKED,	      /* claiming: libvirt would copy the guest */
 	VHCA_MIG_PHASE_LEAVING,	      /* detaching: the VFs were asked to leave */
 	VHCA_MIG_PHASE_COPY_FAILED,   /* copying: where the guest is, EFFECT_JOB has to tell */
+	VHCA_MIG_PHASE_START_ASKED,   /* finishing: libvirt was asked not to start the copy here */
 	VHCA_MIG_PHASE_HERE,	      /* arbitrating: libvirt says that the guest runs here */
 	VHCA_MIG_PHASE_NOT_HERE,      /* arbitrating: libvirt does not say so */
 	VHCA_MIG_PHASE_KEYS_DECLARED, /* reserving: the SM knows which P_Keys the port needs */

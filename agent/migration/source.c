@@ -349,6 +349,27 @@ static bool copy_may_start(const struct vhca_mig *m)
 		       ZOMBIE_AFTER_MS + vhca_guest_memory_ms(d->info->memory.kib);
 }
 
+/*
+ * The next boot would start it beside the guest. Its autostart has gone to the destination with the
+ * marker; an orchestrator's is its own business.
+ */
+static bool copy_may_start_with_host(const struct vhca_mig *m)
+{
+	return m->mode == VHCA_MIG_MODE_MANAGED && copy_is_left(m) &&
+	       m->phase != VHCA_MIG_PHASE_START_ASKED;
+}
+
+/* Tried once: what libvirt refuses it will refuse again, and the guest runs. */
+static void note_start_asked(struct vhca_mig *m)
+{
+	m->phase = VHCA_MIG_PHASE_START_ASKED;
+	if (m->res->rc < 0)
+		vhca_events_add(m->owner->args.events, "alarm", m->domain_name,
+				"a copy of the domain is left here, and may start with the host: "
+				"%s; virsh autostart --disable %s",
+				m->res->err.msg, m->domain_name);
+}
+
 /* It is given no VF (engine_requests()), and who may resume it, nobody here can know. */
 static void say_zombie(struct vhca_mig *m)
 {
@@ -482,12 +503,15 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(FINISHING), STATUS, is_vouched_for, NULL, JOB, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, mig_cannot_tell, mig_ask_again_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, copy_may_start, look_there_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(FINISHING), STATUS, copy_may_start_with_host, NULL, NO_START, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, is_settled_there, end_claims, NONE, VHCA_MIG_DONE),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, never_set_out, fail_guest_gone, NONE,
 		 VHCA_MIG_ABORTING),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, awaits_withdrawal, mig_spend_an_epoch, NONE,
 		 VHCA_MIG_FINISHING),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, NULL, look_there_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(FINISHING), NO_START, was_not_heard, mig_ask_again_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(FINISHING), NO_START, NULL, note_start_asked, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), JOB, can_take_over, take_over, NONE, VHCA_MIG_RESTORING),
 	MIG_RULE(MIG_IN(FINISHING), JOB, NULL, mig_check_job_later, NONE, MIG_STAY),
 };

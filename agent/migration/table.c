@@ -17,6 +17,7 @@ static const char *const event_names[] = {
 	[MIG_ON_CANCEL] = "cancelled",
 	[MIG_ON_JOB] = "job seen",
 	[MIG_ON_CHECK] = "check answered",
+	[MIG_ON_NO_START] = "autostart off",
 	[MIG_ON_START] = "request: migrate",
 	[MIG_ON_EXTEND] = "request: extend",
 	[MIG_ON_OFFER] = "request: claim",
@@ -44,6 +45,7 @@ static const struct {
 	[VHCA_MIG_EFFECT_CANCEL] = {MIG_ON_CANCEL},
 	[VHCA_MIG_EFFECT_JOB] = {MIG_ON_JOB},
 	[VHCA_MIG_EFFECT_CHECK] = {MIG_ON_CHECK},
+	[VHCA_MIG_EFFECT_NO_START] = {MIG_ON_NO_START},
 };
 static_assert(VHCA_ARRAY_SIZE(effects) == VHCA_MIG_EFFECT_COUNT, "every effect has a row");
 

@@ -22,6 +22,7 @@ enum mig_event {
 	MIG_ON_CANCEL,
 	MIG_ON_JOB,
 	MIG_ON_CHECK,
+	MIG_ON_NO_START,
 	/* Somebody wants something. */
 	MIG_ON_START,
 	MIG_ON_EXTEND,

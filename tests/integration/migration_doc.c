@@ -20,6 +20,7 @@ static const char *const effects[VHCA_MIG_EFFECT_COUNT] = {
 	[VHCA_MIG_EFFECT_CANCEL] = "libvirt: abort the job",
 	[VHCA_MIG_EFFECT_JOB] = "libvirt: look at the job",
 	[VHCA_MIG_EFFECT_CHECK] = "libvirt: would it copy?",
+	[VHCA_MIG_EFFECT_NO_START] = "libvirt: no autostart",
 };
 
 /* "mig_guest_is_gone" -> "guest is gone"; "NULL" -> nothing. */

@@ -286,6 +286,7 @@ void chaos_check_call(struct chaos *c, const struct chaos_host *h, const struct 
 		[VHCA_MIG_EFFECT_MARK] = "detaching",
 		[VHCA_MIG_EFFECT_COPY] = "copying",
 		[VHCA_MIG_EFFECT_CHECK] = "claiming",
+		[VHCA_MIG_EFFECT_NO_START] = "finishing",
 	};
 	char path[96], state[32];
 

@@ -226,6 +226,15 @@ static void copy(struct job *job)
 	reply(job, &res);
 }
 
+static int no_start(struct pair *p, struct vhca_error *err)
+{
+	if (p->keeps_start)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "libvirt", EIO,
+				      "autostart: no space");
+	p->autostart = false;
+	return 0;
+}
+
 static void run(struct job *job)
 {
 	struct vhca_mig_result res = {0};
@@ -245,6 +254,8 @@ static void run(struct job *job)
 	}
 	if (job->effect == VHCA_MIG_EFFECT_CHECK && p->copy_refused)
 		res.rc = pair_copy_refused(&res.err);
+	if (job->effect == VHCA_MIG_EFFECT_NO_START)
+		res.rc = no_start(p, &res.err);
 	res.active = p->w[job->host].domains[0].running;
 	res.copying = p->copying;
 	res.held = p->held;

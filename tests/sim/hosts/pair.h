@@ -33,6 +33,8 @@ struct pair {
 	bool copy_refused; /* libvirt would not begin: the domain has snapshots */
 	bool copy_fails;   /* ends with an error, the guest stays */
 	bool held;	   /* ...paused: libvirt does not know whether it runs at the other host */
+	bool autostart;	   /* domain 0 starts with host 0 or 1, where it is defined... */
+	bool keeps_start;  /* ...and libvirt does not let that be changed */
 	enum pair_fault fault;
 	unsigned int fault_at; /* at the n-th migration effect of either side */
 	unsigned int victim;   /* host whose agent is killed */

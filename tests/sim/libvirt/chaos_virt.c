@@ -27,9 +27,13 @@ struct call {
 };
 
 static const char *const names[] = {
-	[VHCA_MIG_EFFECT_MARK] = "libvirt mark",    [VHCA_MIG_EFFECT_UNMARK] = "libvirt unmark",
-	[VHCA_MIG_EFFECT_COPY] = "libvirt migrate", [VHCA_MIG_EFFECT_CANCEL] = "libvirt abort job",
-	[VHCA_MIG_EFFECT_JOB] = "libvirt job info", [VHCA_MIG_EFFECT_CHECK] = "libvirt check",
+	[VHCA_MIG_EFFECT_MARK] = "libvirt mark",
+	[VHCA_MIG_EFFECT_UNMARK] = "libvirt unmark",
+	[VHCA_MIG_EFFECT_COPY] = "libvirt migrate",
+	[VHCA_MIG_EFFECT_CANCEL] = "libvirt abort job",
+	[VHCA_MIG_EFFECT_JOB] = "libvirt job info",
+	[VHCA_MIG_EFFECT_CHECK] = "libvirt check",
+	[VHCA_MIG_EFFECT_NO_START] = "libvirt no start",
 };
 
 static enum vtime_owner owner_of(const struct chaos_host *h)

@@ -101,7 +101,7 @@ int virDomainGetAutostart(virDomainPtr dom, int *autostart)
 int virDomainSetAutostart(virDomainPtr dom, int autostart)
 {
 	(void)dom;
-	fake.set_autostart += autostart;
+	fake.set_autostart += autostart ? 1 : -1;
 	return next_result();
 }
 
@@ -529,6 +529,25 @@ static void marker_takes_autostart_along(void **state)
 	assert_true(virt_call_marker(*state, &uuid, &uuid, true, &err) < 0);
 }
 
+static void left_domain_starts_no_more(void **state)
+{
+	assert_int_equal(virt_call_no_start(*state, &uuid, &err), 0); /* transient: never did */
+	fake.persistent = 1;
+	assert_int_equal(virt_call_no_start(*state, &uuid, &err), 0);
+	assert_int_equal(fake.set_autostart, 0);
+	fake.autostart = 1;
+	assert_int_equal(virt_call_no_start(*state, &uuid, &err), 0);
+	assert_int_equal(fake.set_autostart, -1);
+	will_fail(VIR_ERR_OPERATION_TIMEOUT,
+		  "Timed out during operation: cannot acquire state change lock");
+	assert_int_equal(virt_call_no_start(*state, &uuid, &err), -EBUSY);
+	assert_string_equal(err.code, "job_held");
+	uuid.b[0] ^= 1;
+	will_fail(VIR_ERR_NO_DOMAIN, "Domain not found");
+	fake.has_error = true;
+	assert_int_equal(virt_call_no_start(*state, &uuid, &err), 0); /* it has gone */
+}
+
 static void marker_waits_for_no_migration(void **state)
 {
 	will_fail(VIR_ERR_OPERATION_TIMEOUT,
@@ -565,6 +584,7 @@ int main(void)
 		CASE(failing_question_is_an_error),
 		CASE(marker_is_of_the_running_domain_only),
 		CASE(marker_takes_autostart_along),
+		CASE(left_domain_starts_no_more),
 		CASE(marker_waits_for_no_migration),
 	};
 

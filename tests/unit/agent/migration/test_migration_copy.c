@@ -385,6 +385,45 @@ static void test_destination_restarted_while_copying(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
+/* libvirtd died between the last two words of its migration. */
+static void lose_confirm(struct pair *p)
+{
+	p->copy_hangs = true;
+	p->autostart = true;
+	(void)pair_migrate(p, 0);
+	restart_source(p);
+	p->copying = p->copy_adrift = false;
+	p->held = true;
+	world_incoming(&p->w[0], 0, true);
+	world_incoming(&p->w[1], 0, false);
+}
+
+/* Its autostart has gone along: the next boot would start it beside the guest. */
+static void test_copy_left_here_does_not_start_with_the_host(void **state)
+{
+	struct pair *p = *state;
+
+	lose_confirm(p);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
+	assert_true(world_told(&p->w[0], "zombie_source: the domain runs at"));
+	assert_false(p->autostart);
+	assert_false(world_told(&p->w[0], "may start with the host"));
+}
+
+static void test_copy_left_here_that_may_start_is_told(void **state)
+{
+	struct pair *p = *state;
+
+	p->keeps_start = true;
+	lose_confirm(p);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
+	assert_true(p->autostart);
+	assert_true(world_told(&p->w[0], "may start with the host: autostart: no space"));
+	assert_true(world_told(&p->w[0], "; virsh autostart --disable "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +443,8 @@ int main(void)
 		TEST(test_destination_gave_up_while_copying),
 		TEST(test_destination_gave_up_unheard),
 		TEST(test_destination_restarted_while_copying),
+		TEST(test_copy_left_here_does_not_start_with_the_host),
+		TEST(test_copy_left_here_that_may_start_is_told),
 	};
 
 	return cmocka_run_group_tests_name("migration_copy", tests, NULL, NULL);
