@@ -404,7 +404,8 @@ void vhca_domain_served(struct vhca_domain *dom, const char *name)
 {
 	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
 		if (strcmp(dom->requests[i].name, name) == 0)
-			dom->requests[i].failed = (struct vhca_error)VHCA_ERROR_INIT;
+			dom->requests[i].problem = dom->requests[i].failed =
+				(struct vhca_error)VHCA_ERROR_INIT;
 }
 
 struct vhca_domain *vhca_model_add_domain(struct vhca_model *m)

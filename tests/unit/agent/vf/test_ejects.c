@@ -149,6 +149,7 @@ static void a_request_by_hand_does_not_wait(void **state)
 	run(2000);
 	assert_true(served);
 	assert_true(world_has_vf(f.w, 0));
+	assert_int_equal(problem()->kind, VHCA_ERR_NONE);
 }
 
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
