@@ -97,8 +97,11 @@ static bool vfs_are_moving(const struct vhca_mig *m)
 	return mig_domain(m) && mig_any(m, is_moving);
 }
 
-/* The XML that was read last may be older than the marker. As long as libvirt has not said what
- * runs here, or what stands in its XML, it may be. */
+/*
+ * The XML that was read last may be older than the marker. As long as libvirt has not said what
+ * runs here, or what stands in its XML, it may be; and libvirt may still be writing for an agent
+ * that was killed.
+ */
 static bool is_marked(const struct vhca_mig *m)
 {
 	const struct vhca_domain *dom = mig_domain(m);
@@ -106,7 +109,8 @@ static bool is_marked(const struct vhca_mig *m)
 	if (m->marker != VHCA_MIG_MARKER_UNKNOWN)
 		return m->marker != VHCA_MIG_MARKER_REMOVED;
 	if (dom)
-		return dom->info->has_away || dom->unreadable.kind;
+		return dom->info->has_away || dom->unreadable.kind ||
+		       (!mig_is_parking(m) && mig_is_revived(m));
 	return !vhca_engine_virt_synced(m->owner->args.engine);
 }
 

@@ -132,6 +132,34 @@ static void test_cancelled_while_it_is_marked(void **state)
 	assert_true(pair_until(p, at_home, &zero));
 }
 
+static bool is_aborted(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 0) == VHCA_MIG_ABORTING || pair_state(p, 0) == VHCA_MIG_FAILED;
+}
+
+/* libvirt goes on with what an agent that was killed had asked for, later than it is read. */
+static void test_marker_whose_writing_outlives_the_agent(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid id;
+
+	p->w[0].deaf_guest = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, is_being_marked, &id));
+	world_kill(&p->w[0]);
+	world_start(&p->w[0]);
+	assert_false(p->w[0].domains[0].info.has_away);
+	p->w[0].domains[0].info.has_away = true; /* and nothing is read again */
+	p->w[0].domains[0].info.away = id;
+	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
+	assert_true(pair_until(p, is_aborted, NULL));
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_false(p->w[0].domains[0].info.has_away);
+	assert_true(pair_until(p, at_home, &zero));
+}
+
 static bool awaits_copy(const struct pair *p, const void *arg)
 {
 	(void)arg;
@@ -433,6 +461,7 @@ int main(void)
 		TEST(test_cancelled_after_a_restart),
 		TEST(test_cancelled_while_copying),
 		TEST(test_cancelled_while_it_is_marked),
+		TEST(test_marker_whose_writing_outlives_the_agent),
 		TEST(test_cut_while_copying_longer_than_the_lease),
 		TEST(test_handover_repeated_while_copying),
 		TEST(test_abort_after_the_arrival),
