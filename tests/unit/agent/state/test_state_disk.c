@@ -567,9 +567,41 @@ static void test_a_key_is_not_lost_whichever_commit_fails(void **state)
 	}
 }
 
+/* ---- a disk that takes its time ---- */
+
+static bool is_being_written(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return first_claim(w) && first_claim(w)->vf->state == VHCA_VF_FREE;
+}
+
+static bool is_compared(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return first_claim(w)->differs.kind || vhca_claim_is_ending(first_claim(w));
+}
+
+/* No guest has seen it yet: it would keep what is not asked for any more. */
+static void test_request_that_changes_while_it_is_written_begins_anew(void **state)
+{
+	struct world *w = *state;
+
+	start(w);
+	slow_vfs_hold(true);
+	world_domain_start(w, 0, "0x8002");
+	assert_true(world_until(w, is_being_written, NULL));
+	(void)snprintf(w->domains[0].info.requests[0].partition, sizeof("0x8001"), "0x8001");
+	world_look(w, 0);
+	assert_true(world_until(w, is_compared, NULL));
+	slow_vfs_hold(false);
+	assert_true(world_until(w, served, &zero));
+	assert_int_equal(first_claim(w)->identity.pkeys[0], 0x8001);
+}
+
 static int teardown_with_room(void **state)
 {
 	slow_vfs_fill(NULL);
+	slow_vfs_hold(false);
 	return teardown(state);
 }
 
@@ -595,6 +627,7 @@ int main(void)
 		DISK_TEST(test_a_request_with_a_key_waits_for_no_room),
 		DISK_TEST(test_a_key_is_not_lost_whichever_commit_fails),
 		DISK_TEST(test_an_agent_ends_with_a_full_disk),
+		DISK_TEST(test_request_that_changes_while_it_is_written_begins_anew),
 	};
 
 	slow_vfs_install();

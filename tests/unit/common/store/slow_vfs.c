@@ -19,6 +19,7 @@ static sqlite3_vfs shim;
 static sqlite3_io_methods log_methods; /* those of the real layer but for these three */
 static const sqlite3_io_methods *real_methods;
 static atomic_uint delay_ms, syncs;
+static atomic_bool held;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static struct {
@@ -38,6 +39,8 @@ static int slow_sync(sqlite3_file *file, int flags)
 
 	(void)atomic_fetch_add(&syncs, 1);
 	(void)nanosleep(&ts, NULL);
+	while (atomic_load(&held))
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	return real_methods->xSync(file, flags);
 }
 
@@ -125,6 +128,11 @@ void slow_vfs_install(void)
 	shim.xOpen = open_file;
 	if (sqlite3_vfs_register(&shim, 1) != SQLITE_OK)
 		abort();
+}
+
+void slow_vfs_hold(bool hold)
+{
+	atomic_store(&held, hold);
 }
 
 void slow_vfs_delay_ms(unsigned int ms)

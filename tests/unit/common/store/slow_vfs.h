@@ -5,10 +5,14 @@
  * made slow, and its disk can be full: then a write answers SQLITE_FULL, as unixWrite() in SQLite's
  * os_unix.c does for ENOSPC. */
 
+#include <stdbool.h>
+
 /* Makes it the default of this process. */
 void slow_vfs_install(void);
 /* Every later sync of a log sleeps this long. */
 void slow_vfs_delay_ms(unsigned int ms);
+/* Syncs of logs, also those under way, wait until they are let go. */
+void slow_vfs_hold(bool hold);
 /* Syncs of logs begun so far. */
 unsigned int slow_vfs_syncs(void);
 /* No room any more for logs whose path begins with this, which must stay; NULL: room again. */
