@@ -375,6 +375,15 @@ class Ports(Case):
         self.agent = self.agent_of(HOST)
         self.until_status(port, 'DOWN')
 
+    def test_gone_between_asking_and_telling(self):
+        """Neutron has a port as BUILD once the L2 agent has asked for it."""
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        self.plugin.update_port_status(self.context, port['id'], 'BUILD', HOST)
+        self.vhcad.delete()
+        self.agent = self.agent_of(HOST)
+        self.until_status(port, 'DOWN')
+
     def test_neutron_is_restarted(self):
         port = self.boot()
         self.until_status(port, 'ACTIVE')

@@ -112,7 +112,7 @@ class Agent:
         self._woken, self._anew = False, True
         self._marks = []
         self._seen = {}
-        self._leaving = set()       # Neutron's ids of ports without a claim that it takes for UP
+        self._leaving = set()       # Neutron's ids of ports without a claim that it takes for UP, or on their way
         self._fabrics = {}          # physical network: fabric
         self._silence = None        # of vhcad
         self._trouble = None        # as it was logged
@@ -196,11 +196,11 @@ class Agent:
         self._leaving |= {seen.port_id for seen in gone if seen.port_id and seen.said is not False}
 
     def _find_gone(self, ports):
-        """Ports that Neutron takes for UP here, and that have no claim any more."""
+        """Ports that Neutron takes for UP here, or on their way, and that have no claim any more."""
         bound = self._bound()
         claimed = {self._name(port, bound) for port in ports.values()}
         self._leaving |= {port['id'] for port in bound if port[portbindings.HOST_ID] == self.host and
-                          port['status'] == constants.PORT_STATUS_ACTIVE and port['id'] not in claimed}
+                          port['status'] != constants.PORT_STATUS_DOWN and port['id'] not in claimed}
 
     def _bound(self):
         """Neutron's ports that have a binding on this host, active or not."""
