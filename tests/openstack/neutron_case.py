@@ -25,12 +25,14 @@ import oslo_messaging
 from networking_vhca import AGENT_TYPE
 from networking_vhca import agent as vhca_agent
 from networking_vhca import vhcad
-from host_case import MAC, OTHER_MAC, UUID, VF, Host
+from guests import Hypervisor
+from host_case import MAC, OTHER_MAC, UUID, VF
 
 HOST, OTHER_HOST = 'hv1', 'hv2'
 PHYSNET = 'physnet1'
 WAIT = 100      # seconds, on a busy machine
 TURN = 0.02
+ROLES = ['admin', 'service', 'member', 'reader']
 
 vhca_agent.RETRY = 2     # seconds, instead of 10
 agent_config.register_agent_state_opts_helper(cfg.CONF)
@@ -47,37 +49,6 @@ def stop(servers):
     for server in servers:
         server.stop()
         server.wait()
-
-
-class Hypervisor(Host):
-    """Its libvirt shows the domains of a file, which the next life of the agent reads."""
-
-    def __init__(self, where):
-        super().__init__(where)
-        with open(self.conf, encoding='utf-8') as f:
-            text = f.read()
-        self.write(text.replace('test:///default', f'test://{where}/host.xml'))
-        self.show()
-
-    def show(self, *vfs):
-        """A domain runs with these."""
-        devices = ''.join(f"<hostdev mode='subsystem' type='pci' managed='yes'><source><address domain='0x0000' bus='0x01' slot='0x00' "
-                          f"function='0x{vf[-1]}'/></source></hostdev>" for vf in vfs)
-        domain = (f"<domain type='test'><name>vm</name><uuid>{UUID}</uuid><memory>65536</memory><os><type>hvm</type></os>"
-                  f"<devices>{devices}</devices></domain>")
-        with open(f'{self.where}/host.xml', 'w', encoding='utf-8') as f:
-            f.write(f"<node>{domain if vfs else ''}</node>")
-
-    def claim(self, bdf=VF):
-        """None: it has none."""
-        return next((claim for claim in self.get('/v1/claims')[1]['claims'] if claim['bdf'] == bdf), None)
-
-    def clear(self):
-        if (self.claim() or {}).get('state') == 'attached':
-            self.show()
-            self.kill()
-        for mac in (MAC, OTHER_MAC):
-            assert self.delete(mac=mac)[:3] == ('', '', 0), self.log_text()
 
 
 class Case(test_plugin.Ml2PluginV2TestCase):
@@ -172,6 +143,14 @@ class Case(test_plugin.Ml2PluginV2TestCase):
         agents = self.plugin.get_agents(self.context, filters={'agent_type': [AGENT_TYPE], 'host': [HOST]})
         return agents[0]['configurations']
 
+    def _admin_req(self, *args, **kwargs):
+        """Neutron 26 asks who it is: Nova and an administrator in one, unless as_tenant() has it."""
+        request = super()._admin_req(*args, **kwargs)
+        request.environ['neutron.context'] = n_context.Context('', self._tenant_id, is_admin=True, roles=ROLES)
+        return request
+
+    _member_req = _reader_req = _admin_req
+
     def as_tenant(self, request):
         request.environ['neutron.context'] = n_context.Context('', 'tenant', roles=['member', 'reader'])
         return request.get_response(self.api if 'networks' in request.path or 'ports' in request.path else self.ext_api)
@@ -191,9 +170,10 @@ class Case(test_plugin.Ml2PluginV2TestCase):
 
     def make_port(self, network=None, mac=MAC, bdf=VF, domain=UUID, host=HOST, pkeys=None):
         kwargs = {portbindings.HOST_ID: host, portbindings.VNIC_TYPE: 'direct', portbindings.PROFILE: self.profile(bdf, pkeys)}
-        made = self._make_port(self.fmt, network or self.make_network(), device_owner='compute:nova', device_id=domain, mac_address=mac,
-                               arg_list=tuple(kwargs) + ('mac_address',), is_admin=True, **kwargs)
-        return made['port']
+        made = self._create_port(self.fmt, network or self.make_network(), device_owner='compute:nova', device_id=domain, mac_address=mac,
+                                 arg_list=tuple(kwargs) + ('mac_address',), is_admin=True, **kwargs)
+        self.assertEqual(made.status_int, 201, made.body)
+        return self.deserialize(self.fmt, made)['port']
 
     def port(self, port):
         return self._show('ports', port['id'])['port']
