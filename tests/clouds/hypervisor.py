@@ -68,6 +68,8 @@ class Domain(fake.Domain):
         self.config_vfs = hostdevs_of(etree.fromstring(xml))
         self.live_vfs = list(self.config_vfs) if running else []
         super().__init__(connection, xml, running=running, transient=transient)
+        devices = self._def["devices"]
+        devices["hostdevs"] = [device for device in devices["hostdevs"] if device["type"] != "pci"]   # Nova 31's has some of its own
         self._job_type = fake.VIR_DOMAIN_JOB_NONE
 
     @property

@@ -14,9 +14,11 @@ from neutron_lib import rpc as n_rpc
 
 from networking_vhca import agent
 
+ANY = 99    # what a release of Neutron asks for
+
 
 class Reports:
-    target = oslo_messaging.Target(version='1.2', namespace=constants.RPC_NAMESPACE_STATE)
+    target = oslo_messaging.Target(version=f'1.{ANY}', namespace=constants.RPC_NAMESPACE_STATE)
 
     def report_state(self, context, agent_state, time):
         configurations = agent_state['agent_state']['configurations']
@@ -27,7 +29,7 @@ class Reports:
 
 
 class Plugin:
-    target = oslo_messaging.Target(version='1.9')
+    target = oslo_messaging.Target(version=f'1.{ANY}')
 
     def get_ports_by_vnic_type_and_host(self, context, vnic_type, host):
         return []

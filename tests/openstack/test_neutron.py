@@ -45,10 +45,9 @@ class Bindings(Case):
 
     def test_what_is_bound(self):
         details = {'connectivity': 'legacy', 'port_filter': False, 'physical_network': PHYSNET}
-        port = self.make_port()
-        self.assertEqual((port['binding:vif_type'], port['binding:vif_details']), ('ib_hostdev', details))
-        flat = self.make_port(self.make_network(kind='flat'), mac=OTHER_MAC)
-        self.assertEqual((flat['binding:vif_type'], flat['binding:vif_details']), ('ib_hostdev', details))
+        for port in self.make_port(), self.make_port(self.make_network(kind='flat'), mac=OTHER_MAC):
+            port['binding:vif_details'].pop('bound_drivers', None)      # Neutron 26 says whose they are
+            self.assertEqual((port['binding:vif_type'], port['binding:vif_details']), ('ib_hostdev', details))
         local = self.make_port(self.make_network(kind='local'), mac='fa:16:3e:00:00:01')
         self.assertEqual(local['binding:vif_type'], 'ib_hostdev')
 

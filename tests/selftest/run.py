@@ -356,25 +356,26 @@ def load_pristine():
 
 
 def pristine_judges(top, *entries):
-    """What tests/pristine says of a log with these (name, result, output), where meson lists `a` and `b`."""
+    """What tests/pristine says of a log with these (name, result, output), where `a` and `b` are wanted: why not, or the cases."""
     pristine, log = load_pristine(), top / "testlog.json"
     log.write_text("".join(json.dumps({"name": f"vhcad:unit / {n}", "result": r, "stdout": o}) + "\n" for n, r, o in entries))
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         try:
-            pristine.judge_tests([{"name": n, "suite": ["vhcad:unit"]} for n in "ab"], log)
+            return pristine.judge_tests("ab", log)
         except pristine.Failure as e:
             return str(e)
-    return ""
 
 
 def pristine_units_counted(bench):
     """On Debian 13 a test that is missing, fails or skips without leave is told by name, and good ones are not."""
     good = ("a", "OK", "1..1\nok 1 - x\n")
-    for other, word in ((("b", "OK", "1..1\nok 1 - x\n"), ""), (("b", "FAIL", "1..1\nnot ok 1 - x\n"), "b: FAIL"),
+    if (found := pristine_judges(bench.top, good, ("b", "OK", "1..2\nok 1 - y z\nok 2 - w\n"))) != ["a: x", "b: y", "b: w"]:
+        raise AssertionError(f"cases: {found}")
+    for other, word in ((("b", "FAIL", "1..1\nnot ok 1 - x\n"), "b: FAIL"),
                         (("b", "OK", "1..1\nok 1 - x # SKIP no fuse\n"), "b: "), (("c", "OK", ""), "b: no result")):
         found = pristine_judges(bench.top, good, other)
-        if bool(found) != bool(word) or word not in found:
+        if word not in found:
             raise AssertionError(f"expected {word!r} of {other}, found {found!r}")
 
 
