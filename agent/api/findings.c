@@ -139,7 +139,7 @@ static void say_nothing_wanted(struct vhca_finding *f, const struct vhca_dom_inf
 	(void)snprintf(f->text, sizeof(f->text),
 		       "the domain neither asks for InfiniBand nor has any");
 	(void)snprintf(f->fix, sizeof(f->fix), "vhcactl attach %s ib0 --partition P_KEY",
-		       info->name);
+		       VHCA_DOMAIN_WORD(info->name, &info->uuid));
 }
 
 void api_explain_domain(void *ctx, struct vhca_http_request *req)

@@ -78,7 +78,9 @@ static void say_pci_error(const struct explain_look *l, struct vhca_finding *f)
 			    "reset, or take the VF from its guest",
 			    VHCA_BDF_STR(l->vf->bdf));
 	else if (is_paused)
-		explain_fix(f, "virsh reset %s; virsh resume %s", name, name);
+		explain_fix(f, "virsh reset %s; virsh resume %s",
+			    VHCA_DOMAIN_WORD(name, &l->user->info->uuid),
+			    VHCA_DOMAIN_WORD(name, &l->user->info->uuid));
 	else
 		explain_fix(f, "dmesg | grep -e AER -e %s", VHCA_BDF_STR(l->vf->bdf));
 }
@@ -255,8 +257,10 @@ static void check_guid(const struct explain_look *l, struct vhca_finding *f)
 	} else if (l->claim->custody == VHCA_CUSTODY_RESERVED) {
 		explain_say(f, VHCA_FINDING_WARNING, "GUID %s is reserved: %s",
 			    VHCA_GUID_STR(l->claim->identity.guid), reason_of(l->vf));
-		explain_fix(f, "start domain %s, or vhcactl detach %s %s", l->claim->domain_name,
-			    l->claim->domain_name, l->claim->name);
+		explain_fix(f, "start domain %s, or vhcactl detach %s %s",
+			    VHCA_DOMAIN_WORD(l->claim->domain_name, &l->claim->domain),
+			    VHCA_DOMAIN_WORD(l->claim->domain_name, &l->claim->domain),
+			    l->claim->name);
 	} else if (vhca_claim_awaits(l->claim) == VHCA_AWAITS_SM) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "GUID %s is held back: the subnet manager knows it at another host",
@@ -324,7 +328,8 @@ static void check_attached(const struct explain_look *l, struct vhca_finding *f)
 		explain_say(f, VHCA_FINDING_UNKNOWN,
 			    "domain %s cannot be read: whether it has the VF is not known",
 			    l->claim->domain_name);
-		explain_fix(f, "virsh dumpxml %s", l->claim->domain_name);
+		explain_fix(f, "virsh dumpxml %s",
+			    VHCA_DOMAIN_WORD(l->claim->domain_name, &l->claim->domain));
 	} else if (!l->user) {
 		explain_say(f, VHCA_FINDING_WARNING, "it has just left its guest");
 		fix_waiting(l, f);
@@ -341,7 +346,8 @@ static void check_unmanaged(const struct explain_look *l, struct vhca_finding *f
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "domain %s has it without a claim: vhcad touches nothing of it",
 			    l->user->info->name);
-		explain_fix(f, "vhcactl adopt %s", l->user->info->name);
+		explain_fix(f, "vhcactl adopt %s",
+			    VHCA_DOMAIN_WORD(l->user->info->name, &l->user->info->uuid));
 	} else {
 		explain_say(f, VHCA_FINDING_WARNING, "it is not taken over: %s", reason_of(l->vf));
 		explain_fix(f, "vhcactl vfs");
@@ -422,7 +428,8 @@ static void fix_request(const struct vhca_domain *dom, const struct vhca_error *
 	if (why->hint[0])
 		explain_fix(f, "%s", why->hint);
 	else
-		explain_fix(f, "journalctl -u vhcad | grep %s", dom->info->name);
+		explain_fix(f, "journalctl -u vhcad | grep %s",
+			    VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid));
 }
 
 static void check_request(const struct vhca_explain *ex, const struct vhca_domain *dom,
@@ -448,7 +455,8 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 			    VHCA_BDF_STR(c->vf->bdf));
 	} else if (vhca_model_suppressed(ex->model, &dom->info->uuid, want->name)) {
 		explain_say(f, VHCA_FINDING_WARNING, "%s was detached by request", want->name);
-		explain_fix(f, "vhcactl attach %s %s --partition '%s'", dom->info->name, want->name,
+		explain_fix(f, "vhcactl attach %s %s --partition '%s'",
+			    VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid), want->name,
 			    want->partition);
 	} else if (problem) {
 		explain_say(f, VHCA_FINDING_WRONG, "%s has no VF: %s", want->name, problem->msg);
@@ -494,11 +502,13 @@ unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct v
 		explain_say(&ret[n], VHCA_FINDING_WRONG,
 			    "it cannot be read, so what it asks for waits: %s",
 			    dom->unreadable.msg);
-		explain_fix(&ret[n++], "virsh dumpxml %s", dom->info->name);
+		explain_fix(&ret[n++], "virsh dumpxml %s",
+			    VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid));
 	} else if (dom->request_error.kind) {
 		explain_say(&ret[n], VHCA_FINDING_WRONG, "%s", dom->request_error.msg);
 		explain_fix(&ret[n++], "%s; virsh edit %s, then restart it",
-			    dom->request_error.hint, dom->info->name);
+			    dom->request_error.hint,
+			    VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid));
 	}
 	for (unsigned int i = 0; dom && i < dom->info->n_requests; i++)
 		check_request(ex, dom, &dom->info->requests[i], &ret[n++]);

@@ -80,7 +80,8 @@ static void on_timeout(void *arg)
 
 	vhca_error_set(&a->err, VHCA_ERR_UNAVAILABLE, "adapter_busy", ETIMEDOUT,
 		       "the VFs of domain %s cannot be read", a->domain_name);
-	vhca_error_hint(&a->err, "vhcactl hcas; vhcactl explain %s", a->domain_name);
+	vhca_error_hint(&a->err, "vhcactl hcas; vhcactl explain %s",
+			VHCA_DOMAIN_WORD(a->domain_name, &a->domain));
 	finish(a);
 }
 

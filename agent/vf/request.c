@@ -100,7 +100,8 @@ static int check_adopted(struct vhca_engine *e, const struct vhca_domain *dom,
 		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_adopted", 0,
 			       "domain %s holds %s without a claim", dom->info->name,
 			       VHCA_BDF_STR(vf->bdf));
-		vhca_error_hint(err, "vhcactl adopt %s", dom->info->name);
+		vhca_error_hint(err, "vhcactl adopt %s",
+				VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid));
 		return -EBUSY;
 	}
 	return 0;
@@ -168,7 +169,7 @@ static void compare(struct vhca_engine *e, const struct vhca_domain *dom,
 			       "%s keeps the GUID that it came with; %s is asked for now", c->name,
 			       VHCA_GUID_STR(vf->guid));
 	vhca_error_hint(ret, "vhcactl detach %s %s, then vhcactl attach with what it shall have",
-			dom->info->name, c->name);
+			VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid), c->name);
 }
 
 static void find_difference(struct vhca_engine *e, const struct vhca_domain *dom,
@@ -182,7 +183,8 @@ static void find_difference(struct vhca_engine *e, const struct vhca_domain *dom
 	}
 	vhca_error_set(ret, VHCA_ERR_CONFLICT, "differs", 0,
 		       "%s has its VF, and is not asked for any more", c->name);
-	vhca_error_hint(ret, "vhcactl detach %s %s", dom->info->name, c->name);
+	vhca_error_hint(ret, "vhcactl detach %s %s",
+			VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid), c->name);
 }
 
 /*
@@ -493,7 +495,8 @@ static int check_release(struct vhca_engine *e, const struct vhca_claim *claim,
 		vhca_error_set(err, VHCA_ERR_CONFLICT, "attached", EBUSY,
 			       "%s is attached to domain %s", VHCA_BDF_STR(claim->vf->bdf),
 			       claim->domain_name);
-		vhca_error_hint(err, "vhcactl detach %s %s", claim->domain_name, claim->name);
+		vhca_error_hint(err, "vhcactl detach %s %s",
+				VHCA_DOMAIN_WORD(claim->domain_name, &claim->domain), claim->name);
 		return -EBUSY;
 	}
 	return state == VHCA_VF_ATTACHED && dom ? vhca_engine_check_runs(dom, err) : 0;

@@ -10,6 +10,8 @@
 
 #include "common/base/text.h"
 
+#define LABEL_MAX 127 /* of a domain's name that is kept: one that is as long may have been cut */
+
 /* Exactly n hex digits at s, no more is looked at. n <= 16. */
 static int hex_digits(const char *s, size_t n, uint64_t *ret)
 {
@@ -198,6 +200,18 @@ char *vhca_uuid_format(char buf[static VHCA_UUID_STRLEN], const struct vhca_uuid
 		       b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
 		       b[13], b[14], b[15]);
 	return buf;
+}
+
+const char *vhca_domain_word(char buf[static VHCA_UUID_STRLEN], const char *name,
+			     const struct vhca_uuid *uuid)
+{
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
+	size_t len = strspn(name, plain);
+
+	if (len > 0 && name[0] != '-' && !name[len] && len < LABEL_MAX)
+		return name;
+	return vhca_uuid_format(buf, uuid);
 }
 
 int vhca_uuid_random(struct vhca_uuid *ret)

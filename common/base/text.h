@@ -91,6 +91,13 @@ char *vhca_uuid_format(char buf[static VHCA_UUID_STRLEN], const struct vhca_uuid
 int vhca_uuid_random(struct vhca_uuid *ret); /* version 4 from getrandom(2) */
 bool vhca_uuid_equal(const struct vhca_uuid *a, const struct vhca_uuid *b);
 #define VHCA_UUID_STR(u) vhca_uuid_format((char[VHCA_UUID_STRLEN]){0}, (u))
+/*
+ * How a line to be pasted into a shell names a domain: by its name if nothing in that means more to
+ * a shell or to a command, and nothing may have been cut off, else by its UUID.
+ */
+const char *vhca_domain_word(char buf[static VHCA_UUID_STRLEN], const char *name,
+			     const struct vhca_uuid *uuid);
+#define VHCA_DOMAIN_WORD(name, uuid) vhca_domain_word((char[VHCA_UUID_STRLEN]){0}, (name), (uuid))
 
 /* Of "HOST", "HOST:PORT" or "[v6]:PORT", to its end or a "/": does nobody but this host get
  * there? */

@@ -243,6 +243,16 @@ int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const cha
 	return r;
 }
 
+const char *vhca_migration_word(char buf[static VHCA_UUID_STRLEN], struct json_object *migration,
+				const char *domain)
+{
+	struct vhca_uuid uuid;
+
+	if (vhca_uuid_parse(vhca_view_text(migration, "domain"), &uuid) < 0)
+		return "DOMAIN";
+	return vhca_domain_word(buf, domain, &uuid);
+}
+
 /* ---- cancel ---- */
 
 /* The running migration of a domain, borrowed from the list of those. */
@@ -252,6 +262,7 @@ static int find_running(const char *domain, struct json_object *list, struct jso
 	struct json_object *migration =
 		vhca_view_count(list) ? json_object_array_get_idx(list, 0) : NULL;
 	const char *peer = vhca_view_text(migration, "peer");
+	char uuid[VHCA_UUID_STRLEN];
 
 	*ret = migration;
 	if (!migration)
@@ -261,7 +272,8 @@ static int find_running(const char *domain, struct json_object *list, struct jso
 		return 0;
 	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "not_source", 0,
 			     "%s: comes from %s, which alone can cancel it", domain, peer);
-	vhca_error_hint(err, "vhcactl migrate --cancel %s on %s", domain, peer);
+	vhca_error_hint(err, "vhcactl migrate --cancel %s on %s",
+			vhca_migration_word(uuid, migration, domain), peer);
 	return -EIO;
 }
 

@@ -7,12 +7,17 @@
  */
 #include <json-c/json_object.h>
 
+#include "common/base/text.h"
 #include "ctl/cli/ctl.h"
 
 /* True for a migration that goes on no more. */
 bool vhca_migration_is_over(struct json_object *migration);
 /* Why it is where it is. Borrowed, never "". */
 const char *vhca_migration_reason(struct json_object *migration);
+
+/* How a line to be pasted names its domain, which the command line calls so. */
+const char *vhca_migration_word(char buf[static VHCA_UUID_STRLEN], struct json_object *migration,
+				const char *domain);
 
 /*
  * Begins one for ctl->args[0] in a mode; peer NULL: none. The lease is that of --lease. Caller puts

@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import threading
 import time
@@ -70,6 +71,18 @@ class Migrations(CtlCase):
         os.unlink(self.socket)
         self.follow(FAILED)
         self.assertEqual(self.ctl("migrate", "--external", "vm1", "hvb").returncode, 4)
+
+    def test_lines_to_paste(self):
+        """Whatever the shell makes of the domain's name."""
+        parked = {**BEGUN, "mode": "park", "peer": None, "state": "parked", "lease_left_ms": 60000}
+        for name in ("a b", "it's", "a;b", "$(b)"):
+            for last, args in ((self.READY, ("migrate", "--external", name, "hvb")), (parked, ("park", name))):
+                self.follow(last)
+                p = self.ctl(*args)
+                self.assertEqual((p.returncode, p.stderr), (0, ""))
+                pasted = re.findall(r"(?:virsh migrate --live --p2p|vhcactl migrate --cancel|vhcactl unpark) (.*?)(?: qemu|\. A|\n|$)", p.stdout)
+                self.assertEqual(set(pasted), {UUID})
+                os.unlink(self.socket)
 
     def test_lease_is_a_number(self):
         self.agent({})

@@ -87,6 +87,8 @@ static int report_cancelled(const struct vhca_ctl *ctl, struct json_object *migr
 static int report_ready(const struct vhca_ctl *ctl, struct json_object *migration)
 {
 	const char *memory = vhca_view_text(migration, "peer_migration");
+	char uuid[VHCA_UUID_STRLEN];
+	const char *word = vhca_migration_word(uuid, migration, ctl->args[0]);
 
 	if (ctl->opts[VHCA_OPT_JSON]) {
 		vhca_ctl_print_json(migration);
@@ -97,9 +99,9 @@ static int report_ready(const struct vhca_ctl *ctl, struct json_object *migratio
 		" s, migrate it, for instance (--persistent --undefinesource if it is "
 		"defined):\n  virsh migrate --live --p2p %s %s%s%s\nAll else follows by itself. "
 		"To have its VFs back here instead: vhcactl migrate --cancel %s\n",
-		ctl->args[0], vhca_view_u64(migration, "lease_left_ms") / 1000, ctl->args[0],
+		ctl->args[0], vhca_view_u64(migration, "lease_left_ms") / 1000, word,
 		vhca_view_text(migration, "peer_libvirt"), *memory ? " --migrateuri " : "", memory,
-		ctl->args[0]);
+		word);
 	return 0;
 }
 

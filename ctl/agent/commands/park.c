@@ -19,6 +19,7 @@ static int begun(const struct vhca_ctl *ctl, struct json_object *migration)
 static int run_park(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *migration = NULL, *last = NULL;
+	char uuid[VHCA_UUID_STRLEN];
 	int r = vhca_migration_begin(ctl, "park", NULL, &migration, err);
 
 	if (r < 0)
@@ -40,7 +41,7 @@ static int run_park(const struct vhca_ctl *ctl, struct vhca_error *err)
 			     " s, or until vhcactl unpark %s. A saved domain gets them again when "
 			     "it is restored.\n",
 			     ctl->args[0], vhca_view_u64(last, "lease_left_ms") / 1000,
-			     ctl->args[0]);
+			     vhca_migration_word(uuid, last, ctl->args[0]));
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "tests/unit/agent/explain/healthy_host.h"
 #include "tests/unit/unit.h"
@@ -377,6 +378,43 @@ static void what_a_domain_asks_for(void **state)
 		       "vhcactl attach vm1 ib0 --partition '0x8001'");
 }
 
+/* A shell reads the third word of the line as this. */
+static void assert_pasted(const char *fix, const char *domain)
+{
+	char line[1024], said[256] = "";
+	FILE *shell;
+
+	(void)snprintf(line, sizeof(line), "set -- %s; printf '%%s|%%s' \"$3\" $#", fix);
+	shell = popen(line, "r");
+	assert_non_null(shell);
+	(void)fgets(said, sizeof(said), shell);
+	assert_int_equal(pclose(shell), 0);
+	(void)snprintf(line, sizeof(line), "%s|3", domain);
+	assert_string_equal(said, line);
+}
+
+/* What it is called may mean something to the shell into which somebody pastes the line. */
+static void a_way_out_can_be_pasted(void **state)
+{
+	static const char *const names[] = {"a b",    "it's", "a;b",  "$(b)",
+					    "--json", "x\nb", "größe"};
+	struct healthy_host *f = *state;
+	char fix[128];
+
+	f->vf->state = VHCA_VF_UNMANAGED;
+	f->vf->claim = NULL;
+	(void)snprintf(fix, sizeof(fix), "vhcactl adopt %s", VHCA_UUID_STR(&f->dom->info->uuid));
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(names); i++) {
+		(void)snprintf(f->dom->info->name, sizeof(f->dom->info->name), "%s", names[i]);
+		WARNING(f, "guest", "has it without a claim", fix);
+		assert_pasted(verdict(f)->fix, VHCA_UUID_STR(&f->dom->info->uuid));
+	}
+	memset(f->dom->info->name, 'x', sizeof(f->dom->info->name) - 1); /* of a longer name */
+	WARNING(f, "guest", "has it without a claim", fix);
+	(void)snprintf(f->dom->info->name, sizeof(f->dom->info->name), "vm-1.example_2");
+	WARNING(f, "guest", "has it without a claim", "vhcactl adopt vm-1.example_2");
+}
+
 static void domains_that_cannot_be_asked(void **state)
 {
 	struct healthy_host *f = *state;
@@ -431,6 +469,7 @@ int main(void)
 		T(guests),
 		T(a_full_state_disk_is_the_reason),
 		T(unmanaged_vf_in_a_guest),
+		T(a_way_out_can_be_pasted),
 		T(mlx5_says_what_it_cannot_see),
 		T(what_a_domain_asks_for),
 		T(domains_that_cannot_be_asked),
