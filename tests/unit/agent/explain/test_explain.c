@@ -387,7 +387,7 @@ static void assert_pasted(const char *fix, const char *domain)
 	(void)snprintf(line, sizeof(line), "set -- %s; printf '%%s|%%s' \"$3\" $#", fix);
 	shell = popen(line, "r");
 	assert_non_null(shell);
-	(void)fgets(said, sizeof(said), shell);
+	assert_non_null(fgets(said, sizeof(said), shell));
 	assert_int_equal(pclose(shell), 0);
 	(void)snprintf(line, sizeof(line), "%s|3", domain);
 	assert_string_equal(said, line);
