@@ -149,6 +149,13 @@ static const struct vhca_vf_request *find_request(struct vhca_engine *e, const s
 	return name ? NULL : first;
 }
 
+/* The cloud that plugged it by another agent says the same of it here, by its MAC. */
+static bool is_port(const struct vhca_engine *e, const struct plan *p)
+{
+	return !own_name(p->dev) && vhca_engine_reserves(e, p->vf) &&
+	       vhca_guid_is_of_mac(p->vf->hw.requested);
+}
+
 /* Nobody asked: what stands in the hardware is what it shall keep. */
 static int identity_of_hardware(struct vhca_engine *e, struct plan *p, struct vhca_error *err)
 {
@@ -161,6 +168,8 @@ static int identity_of_hardware(struct vhca_engine *e, struct plan *p, struct vh
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "differs", 0,
 				      "%s has no GUID of its own (%s)", VHCA_BDF_STR(p->vf->bdf),
 				      VHCA_GUID_STR(id->guid));
+	if (hw->sm_pkeys && is_port(e, p))
+		return 0; /* as a port that was just added: the cloud names its partitions next */
 	if (hw->sm_pkeys)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "differs", 0,
 				      "%s: its partitions exist only at the subnet manager; a "
@@ -188,8 +197,7 @@ static void name_by_hand(struct vhca_engine *e, const struct plans *ps, struct p
 	char port[VHCA_NAME_MAX];
 
 	p->req.vf.numa = -1;
-	/* The cloud that plugged it by another agent says the same of it here, by its MAC. */
-	if (!name && vhca_engine_reserves(e, p->vf) && vhca_guid_is_of_mac(p->vf->hw.requested)) {
+	if (is_port(e, p)) {
 		vhca_port_name(p->vf->hw.requested, port);
 		p->req.lease_s = vhca_conf_port_lease_s(e->conf);
 		name = port;

@@ -14,7 +14,8 @@
 #include "tests/unit/agent/vf/engine_outbox.h"
 #include "tests/unit/unit.h"
 
-#define GUID UINT64_C(0x02c9ab0000000e01) /* that somebody gave by hand */
+#define GUID	 UINT64_C(0x02c9ab0000000e01) /* that somebody gave by hand */
+#define MAC_GUID UINT64_C(0xfa163e0000123456)
 
 static int setup(void **state)
 {
@@ -243,17 +244,23 @@ static void test_restart(void **state)
 
 /* ---- adopt: what ran before the agent did ---- */
 
-/* A guest on VF 0 whose metadata asks for GUID; somebody set the VF by hand. */
+/* Somebody set VF 0 by hand. */
+static void set_by_hand(struct world *w, uint64_t node, uint64_t port, enum vhca_link_policy policy)
+{
+	w->mlx5->kernel.vfs[0] = (struct sim_rtnl_vf){.node = node,
+						      .port = port,
+						      .cached_node = node,
+						      .cached_port = port,
+						      .policy = policy};
+	w->vfs[0].guid = port;
+}
+
+/* The metadata of the guest on VF 0 asks for GUID. */
 static void by_hand(struct world *w, uint64_t node, enum vhca_link_policy policy)
 {
 	struct vhca_vf_request *req;
 
-	w->mlx5->kernel.vfs[0] = (struct sim_rtnl_vf){.node = node,
-						      .port = GUID,
-						      .cached_node = node,
-						      .cached_port = GUID,
-						      .policy = policy};
-	w->vfs[0].guid = GUID;
+	set_by_hand(w, node, GUID, policy);
 	world_domain_start(w, 0, "0x8001");
 	req = &w->domains[0].info.requests[0];
 	req->guid = GUID;
@@ -325,6 +332,34 @@ static void test_half_of_an_identity_is_not_adopted(void **state)
 	err = adopt(w);
 	assert_string_equal(err.code, "differs");
 	assert_non_null(strstr(err.msg, "only at the subnet manager"));
+}
+
+/* eswitchd plugged it: the GUID is of the port's MAC, and which partition it is in the cloud knows. */
+static void test_a_clouds_port_gets_its_partition_later(void **state)
+{
+	struct world *w = *state;
+	struct vhca_conf_hca *hca = &w->conf.hcas[0];
+	struct vhca_error ret = VHCA_ERROR_INIT;
+	unsigned int sets;
+
+	hca->reserve[hca->n_reserve++] = w->vfs[0].bdf;
+	set_by_hand(w, MAC_GUID, MAC_GUID, VHCA_LINK_ENABLE);
+	world_domain_start(w, 0, NULL);
+	world_plug(w, 0, 0, "hostdev0");
+	world_start(w);
+	assert_true(world_until(w, others_free, NULL));
+	sets = w->mlx5->kernel.sets;
+	assert_string_equal(adopt(w).code, "adopted");
+	assert_string_equal(claim_of(w)->name, "mac-fa163e123456");
+	assert_int_equal(claim_of(w)->identity.n_pkeys, 0);
+	vhca_engine_set_partitions(w->engine, claim_of(w), "0x8011", on_adopted, &ret);
+	assert_true(world_until(w, answered, &ret));
+	assert_string_equal(ret.code, "adopted");
+	assert_int_equal(claim_of(w)->identity.n_pkeys, 1);
+	assert_int_equal(claim_of(w)->identity.pkeys[0], 0x8011);
+	assert_true(attached(w, NULL));
+	world_settle(w);
+	assert_int_equal(w->mlx5->kernel.sets, sets);
 }
 
 /* ---- what is told ---- */
@@ -550,6 +585,7 @@ int main(void)
 		T(test_restart),
 		T(test_adoption_writes_nothing),
 		T(test_half_of_an_identity_is_not_adopted),
+		T(test_a_clouds_port_gets_its_partition_later),
 		T(test_sm_without_virtualization_is_named),
 		T(test_port_down_is_told_apart_from_lid_65535),
 		T(test_capabilities_are_honest),
