@@ -198,7 +198,7 @@ static void compare_request(struct vhca_engine *e, const struct vhca_domain *dom
 	struct vhca_error differs = VHCA_ERROR_INIT;
 
 	find_difference(e, dom, c, &differs);
-	if (differs.kind && (c->vf->state == VHCA_VF_CLAIMED || engine_is_unborn(c->vf))) {
+	if (differs.kind && (c->vf->state == VHCA_VF_CLAIMED || c->vf->state == VHCA_VF_FREE)) {
 		vhca_engine_drop(e, c);
 		vhca_events_add_claim(e->args.events, "domain", c,
 				      "is asked for in another way now, and begins anew");

@@ -154,6 +154,40 @@ static void what_stands_in_the_hardware_is_claimed(void **state)
 	assert_int_equal(w->effects, 0);
 }
 
+static bool is_being_adopted(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return engine_vf(w, 0)->claim && engine_vf(w, 0)->committing;
+}
+
+/* Its guest runs: it keeps the VF as it came, and what differs is said. */
+static void a_request_changes_as_it_is_adopted(void **state)
+{
+	struct world *w = *state;
+	struct vhca_vf_request *req;
+	const struct vhca_claim *c;
+	struct answer a = {0};
+
+	world_domain_start(w, 0, "0x8001");
+	req = &w->domains[0].info.requests[0];
+	req->guid = GUID;
+	by_hand(w, 0, "hostdev0", GUID, 1);
+	start(w, 1);
+	vhca_engine_adopt(w->engine, &w->domains[0].info.uuid, on_answer, &a);
+	assert_true(world_until(w, is_being_adopted, NULL));
+	(void)snprintf(req->partition, sizeof(req->partition), "0x8002");
+	world_look(w, 0);
+	assert_true(world_until(w, came, &a));
+	assert_int_equal(a.err.kind, VHCA_ERR_NONE);
+	world_settle(w);
+	c = engine_vf(w, 0)->claim;
+	assert_non_null(c);
+	assert_int_equal(c->vf->state, VHCA_VF_ATTACHED);
+	assert_int_equal(c->end, VHCA_END_NONE);
+	assert_int_not_equal(c->differs.kind, VHCA_ERR_NONE);
+	assert_int_equal(w->effects, 0);
+}
+
 static bool told_once(const struct world *w, const void *arg)
 {
 	(void)w;
@@ -535,6 +569,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(what_stands_in_the_hardware_is_claimed),
+		T(a_request_changes_as_it_is_adopted),
 		T(the_sm_is_told_who_has_the_guid),
 		T(a_clouds_port_is_known_by_its_address),
 		T(an_alias_of_ours_gives_the_name),
