@@ -422,14 +422,13 @@ static void say_differs(const struct vhca_claim *c, struct vhca_finding *f)
 	explain_fix(f, "%s", c->differs.hint);
 }
 
-static void fix_request(const struct vhca_domain *dom, const struct vhca_error *why,
+static void fix_request(const struct vhca_vf_request *want, const struct vhca_error *why,
 			struct vhca_finding *f)
 {
 	if (why->hint[0])
 		explain_fix(f, "%s", why->hint);
 	else
-		explain_fix(f, "journalctl -u vhcad | grep %s",
-			    VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid));
+		explain_fix(f, "journalctl -u vhcad | grep /%s", want->name);
 }
 
 static void check_request(const struct vhca_explain *ex, const struct vhca_domain *dom,
@@ -444,12 +443,12 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 	} else if (c && c->failure.kind) {
 		explain_say(f, VHCA_FINDING_WRONG, "%s loses VF %s: %s", want->name,
 			    VHCA_BDF_STR(c->vf->bdf), c->failure.msg);
-		fix_request(dom, &c->failure, f);
+		fix_request(want, &c->failure, f);
 	} else if (c && failed) {
 		/* Whoever asks now is told the same as between two tries. */
 		explain_say(f, VHCA_FINDING_WARNING, "%s is tried again, with VF %s; last time: %s",
 			    want->name, VHCA_BDF_STR(c->vf->bdf), failed->msg);
-		fix_request(dom, failed, f);
+		fix_request(want, failed, f);
 	} else if (c) {
 		explain_say(f, VHCA_FINDING_OK, "%s has VF %s", want->name,
 			    VHCA_BDF_STR(c->vf->bdf));
@@ -460,7 +459,7 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 			    want->partition);
 	} else if (problem) {
 		explain_say(f, VHCA_FINDING_WRONG, "%s has no VF: %s", want->name, problem->msg);
-		fix_request(dom, problem, f);
+		fix_request(want, problem, f);
 	} else {
 		explain_say(f, VHCA_FINDING_WARNING, "%s has no VF yet%s", want->name,
 			    dom->incoming ? ": the domain is still coming in" : "");

@@ -93,7 +93,8 @@ static int check_hostdevs(const struct vhca_dom_info *info, const struct vhca_bd
 				     "domain %s has PCI device %s of this host, which is not a VF "
 				     "that vhcad would take out",
 				     info->name, VHCA_BDF_STR(dev->host));
-		vhca_error_hint(err, "virsh detach-device-alias %s %s", info->name,
+		vhca_error_hint(err, "virsh detach-device-alias %s %s",
+				VHCA_DOMAIN_WORD(info->name, &info->uuid),
 				dev->alias[0] ? dev->alias : "ALIAS");
 		return -EBUSY;
 	}
@@ -103,17 +104,18 @@ static int check_hostdevs(const struct vhca_dom_info *info, const struct vhca_bd
 /* ---- disks ---- */
 
 /* What libvirt cannot tell either (no such disk any more) is left to it. */
-static int check_block_job(virDomainPtr dom, const char *name, const struct vhca_dom_disk *disk,
-			   struct vhca_error *err)
+static int check_block_job(virDomainPtr dom, const struct vhca_dom_info *info,
+			   const struct vhca_dom_disk *disk, struct vhca_error *err)
 {
 	virDomainBlockJobInfo job;
 
 	if (virDomainGetBlockJobInfo(dom, disk->target, &job, 0) != 1)
 		return 0;
 	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "block_job", 0,
-			     "domain %s: a block job of disk %s is under way", name, disk->target);
-	vhca_error_hint(err, "wait for its end, or end it: virsh blockjob %s %s", name,
-			disk->target);
+			     "domain %s: a block job of disk %s is under way", info->name,
+			     disk->target);
+	vhca_error_hint(err, "wait for its end, or end it: virsh blockjob %s %s",
+			VHCA_DOMAIN_WORD(info->name, &info->uuid), disk->target);
 	return -EBUSY;
 }
 
@@ -176,7 +178,7 @@ int virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid, const stru
 	if (r == 0)
 		r = vhca_domxml_copy(xml, strlen(xml), &copy, err);
 	for (unsigned int i = 0; r == 0 && i < copy->n_disks; i++) {
-		r = check_block_job(dom, info->name, &copy->disks[i], err);
+		r = check_block_job(dom, info, &copy->disks[i], err);
 		if (r == 0)
 			r = check_file(conn, info->name, &copy->disks[i], err);
 	}

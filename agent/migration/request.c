@@ -280,7 +280,8 @@ static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *of
 	if (vhca_model_domain(ms->model, &offer->domain))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "domain_exists", EEXIST,
 				      "domain %s runs here", offer->domain_name);
-	if (vhca_guest_memory_check_limit(&offer->memory, offer->domain_name, err) < 0)
+	if (vhca_guest_memory_check_limit(&offer->memory, offer->domain_name, &offer->domain, err) <
+	    0)
 		return -ENOMEM;
 	m = mig_new(ms, &offer->id);
 	if (!m)

@@ -367,7 +367,7 @@ static void note_start_asked(struct vhca_mig *m)
 		vhca_events_add(m->owner->args.events, "alarm", m->domain_name,
 				"a copy of the domain is left here, and may start with the host: "
 				"%s; virsh autostart --disable %s",
-				m->res->err.msg, m->domain_name);
+				m->res->err.msg, VHCA_DOMAIN_WORD(m->domain_name, &m->domain));
 }
 
 /* It is given no VF (engine_requests()), and who may resume it, nobody here can know. */
@@ -377,7 +377,7 @@ static void say_zombie(struct vhca_mig *m)
 	mig_reason(m,
 		   "zombie_source: the domain runs at %s, and libvirt still has a paused copy of "
 		   "it here; never resume that: virsh destroy %s",
-		   m->peer, m->domain_name);
+		   m->peer, VHCA_DOMAIN_WORD(m->domain_name, &m->domain));
 	vhca_events_add(m->owner->args.events, "alarm", m->domain_name, "%s", m->reason);
 }
 

@@ -35,7 +35,7 @@ uint64_t vhca_guest_memory_ms(uint64_t kib)
 }
 
 int vhca_guest_memory_check_limit(const struct vhca_guest_memory *memory, const char *domain,
-				  struct vhca_error *err)
+				  const struct vhca_uuid *uuid, struct vhca_error *err)
 {
 	if (!memory->hard_limit_kib || memory->hard_limit_kib >= memory->kib)
 		return 0;
@@ -47,7 +47,7 @@ int vhca_guest_memory_check_limit(const struct vhca_guest_memory *memory, const 
 	vhca_error_hint(err,
 			"virsh memtune %s --hard-limit -1 --live --config, or a limit of some GiB "
 			"more than the memory",
-			domain);
+			VHCA_DOMAIN_WORD(domain, uuid));
 	return -ENOMEM;
 }
 

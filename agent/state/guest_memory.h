@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 struct json_object;
 
@@ -52,7 +53,7 @@ uint64_t vhca_guest_memory_ms(uint64_t kib);
  * memory no VF can be plugged in. Refused "hard_limit", -ENOMEM.
  */
 int vhca_guest_memory_check_limit(const struct vhca_guest_memory *memory, const char *domain,
-				  struct vhca_error *err);
+				  const struct vhca_uuid *uuid, struct vhca_error *err);
 
 /*
  * Whether a guest that is to come fits beside coming_kib, which others need that are expected too.

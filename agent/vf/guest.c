@@ -43,7 +43,8 @@ int vhca_engine_check_runs(const struct vhca_domain *dom, struct vhca_error *err
 	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guest_paused", 0,
 			   "domain %s is paused: its guest would not let go of a VF",
 			   dom->info->name);
-	vhca_error_hint(err, "virsh resume %s, then ask again", dom->info->name);
+	vhca_error_hint(err, "virsh resume %s, then ask again",
+			VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid));
 	return r;
 }
 
@@ -92,7 +93,8 @@ int vhca_engine_check_readable(const struct vhca_domain *dom, struct vhca_error 
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "domain_unreadable", 0,
 			   "domain %s cannot be read: %s", dom->info->name, dom->unreadable.msg);
-	vhca_error_hint(err, "virsh dumpxml %s", dom->info->name);
+	vhca_error_hint(err, "virsh dumpxml %s",
+			VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid));
 	return r;
 }
 
@@ -140,7 +142,8 @@ int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom
 int vhca_engine_check_memory(struct vhca_engine *e, const struct vhca_domain *dom,
 			     struct vhca_error *err)
 {
-	int r = vhca_guest_memory_check_limit(&dom->info->memory, dom->info->name, err);
+	int r = vhca_guest_memory_check_limit(&dom->info->memory, dom->info->name, &dom->info->uuid,
+					      err);
 
 	/* libvirt tells nobody that a limit was raised: who asks again shall find it. */
 	if (r < 0)

@@ -209,7 +209,10 @@ const char *vhca_domain_word(char buf[static VHCA_UUID_STRLEN], const char *name
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
 	size_t len = strspn(name, plain);
 
-	if (len > 0 && name[0] != '-' && !name[len] && len < LABEL_MAX)
+	/* virsh takes a number for an ID, and a UUID goes before a name. */
+	bool is_name = name[strspn(name, "0123456789abcdefABCDEF-")];
+
+	if (is_name && name[0] != '-' && !name[len] && len < LABEL_MAX)
 		return name;
 	return vhca_uuid_format(buf, uuid);
 }

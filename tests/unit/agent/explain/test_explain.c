@@ -372,7 +372,7 @@ static void what_a_domain_asks_for(void **state)
 	expect_request(f, VHCA_FINDING_WRONG, "ib0 has no VF: no free VF", "detach a VF");
 	f->dom->requests[0].problem.hint[0] = '\0';
 	expect_request(f, VHCA_FINDING_WRONG, "ib0 has no VF: no free VF",
-		       "journalctl -u vhcad | grep vm1");
+		       "journalctl -u vhcad | grep /ib0");
 	assert_int_equal(vhca_model_suppress(&f->model, &f->dom->info->uuid, "ib0"), 0);
 	expect_request(f, VHCA_FINDING_WARNING, "detached by request",
 		       "vhcactl attach vm1 ib0 --partition '0x8001'");
@@ -396,8 +396,17 @@ static void assert_pasted(const char *fix, const char *domain)
 /* What it is called may mean something to the shell into which somebody pastes the line. */
 static void a_way_out_can_be_pasted(void **state)
 {
-	static const char *const names[] = {"a b",    "it's", "a;b",  "$(b)",
-					    "--json", "x\nb", "größe"};
+	static const char *const names[] = {
+		"a b",
+		"it's",
+		"a;b",
+		"$(b)",
+		"--json",
+		"x\nb",
+		"größe",
+		"5",					/* of the domain with that ID */
+		"5ca1ab1e-0000-4000-8000-000000000009", /* of the domain with that UUID */
+	};
 	struct healthy_host *f = *state;
 	char fix[128];
 

@@ -32,19 +32,20 @@ static void deadlines_grow_with_the_memory(void **state)
 static void limit_below_the_memory_is_refused(void **state)
 {
 	struct vhca_guest_memory m = {.kib = 16 * GIB, .hard_limit_kib = 16 * GIB - 1};
+	const struct vhca_uuid uuid = {.b = {1}};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	(void)state;
-	assert_int_equal(vhca_guest_memory_check_limit(&m, "vm1", &err), -ENOMEM);
+	assert_int_equal(vhca_guest_memory_check_limit(&m, "vm1", &uuid, &err), -ENOMEM);
 	assert_string_equal(err.code, "hard_limit");
 	assert_int_equal(err.kind, VHCA_ERR_CONFLICT);
 	assert_non_null(strstr(err.msg, "domain vm1: its <hard_limit> of 15 GiB"));
 	assert_non_null(strstr(err.msg, "memory of 16 GiB"));
 	assert_non_null(strstr(err.hint, "virsh memtune vm1"));
 	m.hard_limit_kib++;
-	assert_int_equal(vhca_guest_memory_check_limit(&m, "vm1", &err), 0);
+	assert_int_equal(vhca_guest_memory_check_limit(&m, "vm1", &uuid, &err), 0);
 	m.hard_limit_kib = 0;
-	assert_int_equal(vhca_guest_memory_check_limit(&m, "vm1", &err), 0);
+	assert_int_equal(vhca_guest_memory_check_limit(&m, "vm1", &uuid, &err), 0);
 }
 
 static void room_is_told_in_figures(void **state)
