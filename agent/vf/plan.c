@@ -4,6 +4,7 @@
  * What these would have stands in the model as claims, so that all that counts claims counts them;
  * nothing else runs meanwhile, and none of them stays.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,11 @@ static int find_place(const struct plan *p, const struct vhca_claim_request *req
 	const struct vhca_domain *dom = p->dom;
 	int r = ends ? engine_check_drained(p->e, err) : 0;
 
+	if (r == 0 && ends &&
+	    (ends->vf->state == VHCA_VF_QUARANTINED || !engine_may_serve(p->e, req)))
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+				      "%s is still being taken from it",
+				      VHCA_BDF_STR(ends->vf->bdf));
 	if (r == 0 && ends)
 		r = vhca_engine_check_disk(p->e, err);
 	if (r == 0 && ends && id->guid != ends->identity.guid)
@@ -57,7 +63,8 @@ static int find_place(const struct plan *p, const struct vhca_claim_request *req
 	if (r == 0 && dom)
 		r = engine_check_root_ports(p->e, dom, err);
 	if (r == 0 && dom && !engine_is_pinned(dom))
-		r = vhca_guest_memory_check_limit(&dom->info->memory, dom->info->name, err);
+		r = vhca_guest_memory_check_limit(&dom->info->memory, dom->info->name,
+						  &dom->info->uuid, err);
 	return r < 0 ? r : engine_find_place(p->e, req, id, ret, err);
 }
 
@@ -73,6 +80,8 @@ static int plan_vf(struct plan *p, const struct vhca_vf_request *vf, const struc
 	int r;
 
 	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name), p->wanted->name); /* as above */
+	if (there)
+		req.bdf = there->vf->bdf; /* has_bdf stays false: the wishes count */
 	r = stands ? 0 : engine_resolve_identity(p->e, &req, &id, err);
 	if (r == 0 && !stands)
 		r = find_place(p, &req, there, &id, &place, err);

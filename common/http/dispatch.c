@@ -171,6 +171,7 @@ void vhca_http_dispatch(struct vhca_http_request *req)
 	     vhca_json_parse(req->text, req->text_len, &req->body, &err) < 0))
 		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);
 	else if (!req->srv->admit || strcmp(req->method, "POST") != 0 ||
+		 route->role == VHCA_CALLER_READ || /* asked again it answers anew */
 		 req->srv->admit(req->srv->ctx, req))
 		route->handler(req->srv->ctx, req);
 }

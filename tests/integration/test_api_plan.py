@@ -32,7 +32,8 @@ class Plan(HostCase):
     CONF = HCA + "[partition storage]\npkey = 0x8001\n"
 
     def setUp(self):
-        self.host.wait(lambda: self.host.get("/v1/node")[1]["libvirt"]["synced"] and {self.host.vf(bdf)["state"] for bdf in (FREE, LAST)} == {"free"}, WAIT)
+        self.host.wait(lambda: self.host.get("/v1/node")[1]["libvirt"]["synced"] and 
+                       {vf["state"] for vf in self.host.get("/v1/vfs")[1]["vfs"]} == {"free"}, WAIT)
 
     def ask(self, expected=200, **body):
         """The answer, which is as the document says, and so is what was asked if it is accepted."""
@@ -51,10 +52,11 @@ class Plan(HostCase):
     def traces(self):
         """What was written to the adapter; all that would show a claim: what can be read, and what is on the disk. What tells of libvirt or the
         adapter is not looked at: an agent that has just begun goes on with that."""
+        writes = self.host.writes()     # waits until nothing is written
         with contextlib.closing(sqlite3.connect(f"file:{self.where}/state/state.db?mode=ro", uri=True)) as db:
             journal = [list(db.execute(f"SELECT * FROM {table}")) for table in ("claims", "vguids", "suppressed", "outbox", "repeats")]
         vfs, claims, outbox, events = (self.host.get(f"/v1/{what}")[1] for what in ("vfs", "claims", "outbox", "events"))
-        return (self.host.writes(), journal, [(vf["bdf"], vf["state"], vf["claim"]) for vf in vfs["vfs"]], claims, outbox,
+        return (writes, journal, [(vf["bdf"], vf["state"], vf["claim"]) for vf in vfs["vfs"]], claims, outbox,
                 [e for e in events["events"] if e["kind"] == "claim"])
 
     def test_nothing_comes_of_it(self):

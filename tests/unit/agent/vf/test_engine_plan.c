@@ -310,6 +310,9 @@ static void test_a_claim_that_ends(void **state)
 	assert_true(world_until(w, is_ending, NULL));
 	assert_string_equal(ask(w), "");
 	assert_ptr_equal(plan.places[0], vf);
+	(void)vhca_strcpy(plan.wanted.requests[0].fabric, VHCA_NAME_MAX, "other");
+	assert_string_equal(ask(w), "vf_busy");
+	(void)vhca_strcpy(plan.wanted.requests[0].fabric, VHCA_NAME_MAX, "default");
 	for (unsigned int i = 0; i < 3; i++) {
 		want(others[i], "0x8001", 0);
 		assert_string_equal(ask(w), "");
