@@ -218,10 +218,13 @@ int virt_call_no_start(virConnectPtr conn, const struct vhca_uuid *uuid, struct 
 	r = virt_call_lookup(conn, uuid, &dom, err);
 	if (r == 0)
 		r = starts_by_itself(dom, &starts, err);
-	if (r < 0 || !starts)
-		return r == -ENOENT ? 0 : r;
-	(void)snprintf(what, sizeof(what), "domain %.60s: autostart off", virDomainGetName(dom));
-	return virDomainSetAutostart(dom, 0) == 0 ? 0 : virt_call_error(err, what, conn);
+	if (r == 0 && starts) {
+		(void)snprintf(what, sizeof(what), "domain %.60s: autostart off",
+			       virDomainGetName(dom));
+		if (virDomainSetAutostart(dom, 0) < 0)
+			r = virt_call_error(err, what, conn);
+	}
+	return r == -ENOENT ? 0 : r;
 }
 
 int virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
