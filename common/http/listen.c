@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/log.h"
 #include "common/base/text.h"
 
 #define BACKLOG	  4096 /* a storm of agents; the kernel cuts it to net.core.somaxconn */
@@ -159,9 +160,23 @@ static uint16_t bound_port(int fd)
 	return ntohs(addr.any.sa_family == AF_INET6 ? addr.v6.sin6_port : addr.v4.sin_port);
 }
 
-static int bind_tcp(int fd, const struct addrinfo *ai)
+/* The address may come later, as at boot: nobody waits for the network. */
+static int bind_early(int fd, const struct addrinfo *ai, const char *spec)
 {
+	bool six = ai->ai_family == AF_INET6;
 	int one = 1;
+
+	if (setsockopt(fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_FREEBIND : IP_FREEBIND, &one,
+		       sizeof(one)) < 0 ||
+	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0)
+		return -errno;
+	vhca_log_notice("%s: this host does not have that address yet", spec);
+	return 0;
+}
+
+static int bind_tcp(int fd, const struct addrinfo *ai, const char *spec)
+{
+	int one = 1, r;
 
 	/* Without it a restart would fail while old connections are in TIME_WAIT. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
@@ -169,14 +184,12 @@ static int bind_tcp(int fd, const struct addrinfo *ai)
 	if (ai->ai_family == AF_INET6 &&
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0)
 		return -errno;
-	/* An address may come later, as at boot: nobody waits for the network. */
-	if (setsockopt(fd, ai->ai_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP,
-		       ai->ai_family == AF_INET6 ? IPV6_FREEBIND : IP_FREEBIND, &one,
-		       sizeof(one)) < 0)
-		return -errno;
-	if (bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
-		return -errno;
-	return 0;
+	r = bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 ? -errno : 0;
+	if (r == -EADDRNOTAVAIL)
+		r = bind_early(fd, ai, spec);
+	if (r == 0 && listen(fd, BACKLOG) < 0)
+		r = -errno;
+	return r;
 }
 
 static int listen_tcp(const char *spec, struct vhca_listener *ret, struct vhca_error *err)
@@ -190,7 +203,7 @@ static int listen_tcp(const char *spec, struct vhca_listener *ret, struct vhca_e
 				      "%s: unix:/PATH, ADDRESS:PORT or [V6ADDRESS]:PORT is needed",
 				      spec);
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	r = fd < 0 ? -errno : bind_tcp(fd, ai);
+	r = fd < 0 ? -errno : bind_tcp(fd, ai, spec);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "listen_in_use", -r, "%s: bind",
 				      spec);
