@@ -208,6 +208,8 @@ const char *vhca_conf_url_user(const char *url, size_t len)
 	size_t n = strcspn(user, ":@/?# \t");
 	const char *end = url + len;
 
+	if (*user == '[') /* of an address */
+		return NULL;
 	if (user + n >= end || (user[n] != '@' && user[n] != ':'))
 		return NULL;
 	return memchr(user + n, '@', (size_t)(end - user) - n) ? user : NULL;

@@ -75,16 +75,23 @@ bool vhca_caller_is_certificate(const char *name)
 	return false;
 }
 
+/* Of an IPv6 address at this place of the name: the form in which callers have it. */
+static void shorten(char name[static VHCA_CALLER_NAME_MAX], char *at)
+{
+	struct in6_addr address;
+
+	if (inet_pton(AF_INET6, at, &address) == 1)
+		(void)inet_ntop(AF_INET6, &address, at,
+				(socklen_t)(name + VHCA_CALLER_NAME_MAX - at));
+}
+
 int vhca_caller_take_certificate(const char *name, char ret[static VHCA_CALLER_NAME_MAX])
 {
 	char *own = ret + strcspn(name, ":") + 1;
-	struct in6_addr address;
 
 	if (!vhca_caller_is_certificate(name) || vhca_strcpy(ret, VHCA_CALLER_NAME_MAX, name) < 0)
 		return -EINVAL;
-	if (inet_pton(AF_INET6, own, &address) == 1)
-		(void)inet_ntop(AF_INET6, &address, own,
-				(socklen_t)(ret + VHCA_CALLER_NAME_MAX - own));
+	shorten(ret, own);
 	if (!strpbrk(own, ":/"))
 		for (; *own; own++)
 			*own = (char)tolower((unsigned char)*own);
@@ -127,11 +134,17 @@ static int parse_local(const char *who, struct vhca_caller_rule *ret, struct vhc
 /* A word that no name begins with would never fit, and nobody would see it. */
 static int parse_remote(const char *who, struct vhca_caller_rule *ret, struct vhca_error *err)
 {
-	bool known = strcmp(who, "token") == 0 || strncmp(who, "address:", 8) == 0;
+	bool is_address = strncmp(who, "address:", 8) == 0;
+	int r;
 
 	ret->who = VHCA_CALLER_NAME;
-	if (known ? vhca_strcpy(ret->name, sizeof(ret->name), who) == 0
-		  : vhca_caller_take_certificate(who, ret->name) == 0)
+	if (is_address || strcmp(who, "token") == 0)
+		r = vhca_strcpy(ret->name, sizeof(ret->name), who);
+	else
+		r = vhca_caller_take_certificate(who, ret->name);
+	if (r == 0 && is_address)
+		shorten(ret->name, ret->name + 8);
+	if (r == 0)
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 			      "\"%.80s\" is no name on the network: *, cert:NAME, "

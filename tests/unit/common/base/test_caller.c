@@ -74,6 +74,7 @@ static void on_the_network_names_count(void **state)
 		{"address:10.0.0.1:admin", "address:10.0.0.11", VHCA_CALLER_AGENT_READ},
 		{"address:fe80::1:read *:agent", "address:fe80::1", VHCA_CALLER_READ},
 		{"address:fe80::1:read *:agent", "address:fe80::2", VHCA_CALLER_AGENT},
+		{"address:FE80:0::1:read *:agent", "address:fe80::1", VHCA_CALLER_READ},
 		{"cert:HV1.Example.org:admin", "cert:hv1.example.org", VHCA_CALLER_ADMIN},
 		{"cert-sha256:00FF:admin", "cert-sha256:00ff", VHCA_CALLER_ADMIN},
 		{"cert:FD00:0::1:admin", "cert:fd00::1", VHCA_CALLER_ADMIN},
