@@ -687,7 +687,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 			return;
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
-			vhca_log_error("a sweep begins although a move has not ended");
+			vhca_log_error("a sweep begins although a move has not ended, or guid2lid "
+				       "is being written");
 		if (p->conf.lids_move) {
 			vhca_osm_kept_snapshot_swept(&p->kept, true);
 			vhca_osm_places_unlist(p->osm);

@@ -222,7 +222,7 @@ static int take_back(void *arg)
 	char tmp[PATH_MAX], second[PATH_MAX];
 
 	if (second_of("", second) < 0 || second_of(".new", tmp) < 0 ||
-	    count_in(n->records, second) <= n->has)
+	    count_in(n->records, second) <= count_in(n->records, n->path)) /* by now */
 		return -ENOENT;
 	(void)unlink(tmp);
 	return link(second, tmp) == 0 && rename(tmp, n->path) == 0 ? 0 : -errno;
@@ -262,6 +262,8 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 	    collect(osm, &r) < 0)
 		return;
 	keep_second_name(&n);
+	if (!n.whole) /* what is taken back may be the file that was right, and lack what is new */
+		f->seen = (struct stat){.st_size = 0};
 	/* The next fsync() of a file that could not be written says nothing of it any more. */
 	if (!n.whole && vhca_osm_gate_hold(gate)) {
 		repair(&n, osm);
