@@ -502,6 +502,8 @@ static void make_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b,
 
 	b->withdrawn = true;
 	b->gid_index = b->lid = b->n_pkeys = 0;
+	b->owner.kept = false; /* as the file has it */
+	b->owner.other_port = 0;
 	TAILQ_INSERT_TAIL(&g->list, b, age);
 	g->n++;
 	if (share)
@@ -581,7 +583,7 @@ void vhca_osm_table_set_owner(struct vhca_osm_table *t, uint64_t vguid,
 {
 	struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
 
-	if (!b || same_owner(&b->owner, owner))
+	if (!b || b->never_bound || same_owner(&b->owner, owner))
 		return;
 	b->owner = *owner;
 	t->revision++;

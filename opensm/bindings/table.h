@@ -47,7 +47,7 @@ enum vhca_osm_doubt {
 	VHCA_OSM_DOUBT_DISPUTED, /* two nodes have asked for it: admin says whose it is */
 };
 
-/* Whose it is beside what the record says itself; all zero without tickets (owners.h). */
+/* Whose it is beside what the record says itself; all zero without tickets. */
 struct vhca_osm_owner {
 	bool kept; /* a tombstone whose vGUID is still its last port's */
 	enum vhca_osm_doubt doubt;
@@ -60,7 +60,7 @@ struct vhca_osm_binding {
 	uint64_t port_guid; /* of a tombstone: where it was last, 0 = never known */
 	uint16_t gid_index;
 	uint16_t lid;	  /* as reported; 0 = unknown */
-	bool withdrawn;	  /* tombstone: only vguid, epoch, port_guid and own_port count */
+	bool withdrawn;	  /* tombstone: only vguid, epoch, port_guid, own_port and owner count */
 	bool never_bound; /* a tombstone, and nothing was known of the vGUID before */
 	/* a port of the subnet has, of a tombstone: had, the vGUID as its own: its keys' place */
 	bool own_port;
