@@ -79,7 +79,8 @@ def own_network():
                 fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
             yield
         finally:
-            LIBC.setns(before.fileno(), CLONE_NEWNET)
+            if LIBC.setns(before.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), "back in the network namespace")
 
 
 def bring_up(address):

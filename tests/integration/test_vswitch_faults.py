@@ -343,7 +343,7 @@ class Loss(Disturbed):
 
     def test_a_port_that_is_slow_to_take_its_lid(self):
         """The SA names its new LID all the while: peers that ask get an answer, and the right one."""
-        sm = self.manager("minhop", "transaction_timeout 2000\n").start()
+        sm = self.manager("minhop", "transaction_timeout 10000\n").start()
         lids, answers, guids = fattree.Lids(self.tree, sm), [], [int(fabric.port_guid(host), 0) for host in (6, 11)]
         to = lids.of[6]
         self.tree.lose("H6", fattree.PORT_INFO)

@@ -37,7 +37,7 @@ def whole_again(host, guest, bdf):
     wait_for(lambda: host.facts().pkey_map(bdf) == {0: PKEY}, 90, f"{bdf}: map with 0x{PKEY:04x}", 0.5)
     vf = host.wait_attached(guest, granted=True)
     guid = int(vf["requested"], 16)
-    equal(host.facts().granted_guid(bdf), guid, "gids")
+    wait_for(lambda: host.facts().granted_guid(bdf) == guid, 90, "gids", 0.5)
     wait_for(lambda: not outbox(host), 60, "an empty outbox", 0.5)
     return guid
 

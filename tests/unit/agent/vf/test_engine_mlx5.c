@@ -334,7 +334,7 @@ static void test_half_of_an_identity_is_not_adopted(void **state)
 	assert_non_null(strstr(err.msg, "only at the subnet manager"));
 }
 
-/* eswitchd plugged it: the GUID is of the port's MAC, and which partition it is in the cloud knows. */
+/* eswitchd plugged it: the GUID is of the port's MAC, and its partition the cloud knows. */
 static void test_a_clouds_port_gets_its_partition_later(void **state)
 {
 	struct world *w = *state;
