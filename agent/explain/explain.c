@@ -422,13 +422,16 @@ static void say_differs(const struct vhca_claim *c, struct vhca_finding *f)
 	explain_fix(f, "%s", c->differs.hint);
 }
 
-static void fix_request(const struct vhca_vf_request *want, const struct vhca_error *why,
-			struct vhca_finding *f)
+static void fix_request(const struct vhca_domain *dom, const struct vhca_vf_request *want,
+			const struct vhca_error *why, struct vhca_finding *f)
 {
+	const char *name = dom->info->name, *word = VHCA_DOMAIN_WORD(name, &dom->info->uuid);
+
 	if (why->hint[0])
 		explain_fix(f, "%s", why->hint);
-	else
-		explain_fix(f, "journalctl -u vhcad | grep /%s", want->name);
+	else /* the journal has no UUID */
+		explain_fix(f, "journalctl -u vhcad | grep %s/%s", word == name ? name : "",
+			    want->name);
 }
 
 static void check_request(const struct vhca_explain *ex, const struct vhca_domain *dom,
@@ -443,12 +446,12 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 	} else if (c && c->failure.kind) {
 		explain_say(f, VHCA_FINDING_WRONG, "%s loses VF %s: %s", want->name,
 			    VHCA_BDF_STR(c->vf->bdf), c->failure.msg);
-		fix_request(want, &c->failure, f);
+		fix_request(dom, want, &c->failure, f);
 	} else if (c && failed) {
 		/* Whoever asks now is told the same as between two tries. */
 		explain_say(f, VHCA_FINDING_WARNING, "%s is tried again, with VF %s; last time: %s",
 			    want->name, VHCA_BDF_STR(c->vf->bdf), failed->msg);
-		fix_request(want, failed, f);
+		fix_request(dom, want, failed, f);
 	} else if (c) {
 		explain_say(f, VHCA_FINDING_OK, "%s has VF %s", want->name,
 			    VHCA_BDF_STR(c->vf->bdf));
@@ -459,7 +462,7 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 			    want->partition);
 	} else if (problem) {
 		explain_say(f, VHCA_FINDING_WRONG, "%s has no VF: %s", want->name, problem->msg);
-		fix_request(want, problem, f);
+		fix_request(dom, want, problem, f);
 	} else {
 		explain_say(f, VHCA_FINDING_WARNING, "%s has no VF yet%s", want->name,
 			    dom->incoming ? ": the domain is still coming in" : "");

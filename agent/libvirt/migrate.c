@@ -197,14 +197,15 @@ static int starts_by_itself(virDomainPtr dom, bool *ret, struct vhca_error *err)
 /* No reason to leave the marker: the guest has arrived, and has its VFs. */
 static void start_by_itself(virDomainPtr dom)
 {
-	char name[64];
+	char name[64], uuid[VIR_UUID_STRING_BUFLEN] = "";
 
 	/* Before the call: this function, too, forgets the last error. */
 	(void)snprintf(name, sizeof(name), "%s", virDomainGetName(dom));
+	(void)virDomainGetUUIDString(dom, uuid);
 	if (virDomainSetAutostart(dom, 1) < 0)
 		vhca_log_warning("domain %s was started by itself where it came from, and is not "
 				 "here: %s (virsh autostart %s)",
-				 name, virGetLastErrorMessage(), name);
+				 name, virGetLastErrorMessage(), uuid);
 }
 
 int virt_call_no_start(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_error *err)

@@ -210,7 +210,8 @@ const char *vhca_domain_word(char buf[static VHCA_UUID_STRLEN], const char *name
 	size_t len = strspn(name, plain);
 
 	/* virsh takes a number for an ID, and a UUID goes before a name. */
-	bool is_name = name[strspn(name, "0123456789abcdefABCDEF-")];
+	bool is_name = name[strspn(name, "0123456789")] &&
+		       (len < 32 || name[strspn(name, "0123456789abcdefABCDEF-")]);
 
 	if (is_name && name[0] != '-' && !name[len] && len < LABEL_MAX)
 		return name;

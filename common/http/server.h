@@ -71,8 +71,8 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	/* borrowed, may be replaced (vhca_http_auth_replace()): who is let in, and TLS; NULL =
 	 * everybody, plain HTTP */
 	const struct vhca_http_auth *auth;
-	/* A POST that passed all checks and has its body: false = it is answered, or will be. NULL:
-	 * its handler is called */
+	/* A POST that needs more than the role read, passed all checks and has its body: false = it
+	 * is answered, or will be. NULL: its handler is called */
 	bool (*admit)(void *ctx, struct vhca_http_request *req);
 	/* borrowed, read at each request: the roles of who is let in; NULL = all are admin */
 	const struct vhca_caller_rules *rules;

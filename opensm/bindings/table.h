@@ -113,7 +113,7 @@ int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca
  */
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 			    uint64_t port_guid, struct vhca_error *err);
-/* A vGUID that is not known has none. */
+/* A vGUID that is not known, or was never bound, has none. */
 void vhca_osm_table_set_owner(struct vhca_osm_table *t, uint64_t vguid,
 			      const struct vhca_osm_owner *owner);
 /* Of a vGUID that is not known. */

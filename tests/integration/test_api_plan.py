@@ -32,7 +32,7 @@ class Plan(HostCase):
     CONF = HCA + "[partition storage]\npkey = 0x8001\n"
 
     def setUp(self):
-        self.host.wait(lambda: self.host.get("/v1/node")[1]["libvirt"]["synced"] and 
+        self.host.wait(lambda: self.host.get("/v1/node")[1]["libvirt"]["synced"] and
                        {vf["state"] for vf in self.host.get("/v1/vfs")[1]["vfs"]} == {"free"}, WAIT)
 
     def ask(self, expected=200, **body):

@@ -372,7 +372,7 @@ static void what_a_domain_asks_for(void **state)
 	expect_request(f, VHCA_FINDING_WRONG, "ib0 has no VF: no free VF", "detach a VF");
 	f->dom->requests[0].problem.hint[0] = '\0';
 	expect_request(f, VHCA_FINDING_WRONG, "ib0 has no VF: no free VF",
-		       "journalctl -u vhcad | grep /ib0");
+		       "journalctl -u vhcad | grep vm1/ib0");
 	assert_int_equal(vhca_model_suppress(&f->model, &f->dom->info->uuid, "ib0"), 0);
 	expect_request(f, VHCA_FINDING_WARNING, "detached by request",
 		       "vhcactl attach vm1 ib0 --partition '0x8001'");
