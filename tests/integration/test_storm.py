@@ -3,6 +3,7 @@
 """Many agents at one OpenSM at once, in small; tests/bench/bench_storm.py has them all, with figures."""
 
 import concurrent.futures
+import contextlib
 import os
 import random
 
@@ -14,6 +15,13 @@ import tap
 AGENTS, VFS, MOVES, WINDOW = 100, 16, 50, 16
 ALL = 3000    # agents of a large subnet
 MOST = 32 << 20    # of OpenSM, with all that it answers
+
+
+def bindings(sm):
+    """So many as the plugin says, 0 where it does not: all come from one address, which may have no place more."""
+    with contextlib.suppress(ConnectionResetError):
+        return sm.api.call("GET", "/healthz", timeout=60)[1]["bindings"]
+    return 0
 
 
 class Storm(fattree.Case):
@@ -52,7 +60,7 @@ class Storm(fattree.Case):
             with concurrent.futures.ThreadPoolExecutor(1) as pool:
                 storming = pool.submit(agents.run, "register", ALL, ALL)
                 sm.start(timeout=120)
-                fabric.wait_for("some have been heard", lambda: sm.api.call("GET", "/healthz", timeout=60)[1]["bindings"] > ALL // 4, 120)
+                fabric.wait_for("some have been heard", lambda: bindings(sm) > ALL // 16, 120)
                 self.assertFalse(storming.done())
                 peaks = [storm.peak(sm)]
                 sm.kill()
