@@ -25,6 +25,11 @@
 #define VHCA_TICKET_CERTIFICATE_MAX 2048
 #define VHCA_TICKET_SIGNATURE_MAX   512
 #define VHCA_TICKET_MAX		    4096 /* bytes of one, with NUL */
+/*
+ * With one report, or one hand-over: so many times a guest goes on while no subnet manager says yes
+ * to any of it. Each is one of at most 4 KiB that the plugin verifies before it knows whose it is.
+ */
+#define VHCA_TICKETS_MAX 4
 
 struct vhca_ticket {
 	uint64_t vguid, epoch;

@@ -196,13 +196,14 @@ static void put_binding(void *ctx, struct vhca_http_request *req)
 	struct vhca_osm_eviction ev;
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	struct vhca_osm_binding b = {.pkeys = pkeys};
+	struct vhca_osm_proof proof = {.n_tickets = 0};
 	bool dynamic = false;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &b.vguid, &err);
 
 	if (defer(api, req, put_binding))
 		return;
 	if (r == 0)
-		r = vhca_osm_read_binding(vhca_http_body(req), &b, &dynamic, &err);
+		r = vhca_osm_read_binding(vhca_http_body(req), &b, &dynamic, &proof, &err);
 	if (r == 0)
 		r = check_speaker(api, req, b.port_guid, &err);
 	if (r == 0)

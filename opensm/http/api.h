@@ -6,6 +6,7 @@
  * by one thread, as the server it wraps. Reports that arrive together are made durable by one
  * write, and answered after it.
  */
+#include "common/ticket/ticket.h"
 #include "opensm/bindings/service.h"
 #include "opensm/lids/mover.h"
 
@@ -16,8 +17,8 @@
 #define VHCA_OSM_CONNECTIONS_MAX 4096
 /* Header lines of a request; what libmicrohttpd would take by itself is four times as much. */
 #define VHCA_OSM_CONNECTION_MEMORY 8192
-/* A binding with all of a port's keys is below 2 KiB. */
-#define VHCA_OSM_BODY_MAX 8192
+/* A binding with all of a port's keys is below 2 KiB, without its tickets. */
+#define VHCA_OSM_BODY_MAX (8192 + VHCA_TICKETS_MAX * VHCA_TICKET_MAX)
 
 /* docs/openapi-vhcasm.yaml, as JSON; made at build time by tools/openapi-to-c */
 extern const char vhca_osm_openapi[];

@@ -73,12 +73,40 @@ static int read_dynamic(struct json_object *body, bool *ret, struct vhca_error *
 	return r;
 }
 
+/* What they say is read by whoever believes them. */
+static int read_tickets(struct json_object *body, struct vhca_osm_proof *ret,
+			struct vhca_error *err)
+{
+	struct json_object *array = json_object_object_get(body, "tickets");
+	size_t n = 0;
+
+	if (!array)
+		return 0;
+	if (!json_object_is_type(array, json_type_array) ||
+	    (n = json_object_array_length(array)) > VHCA_TICKETS_MAX)
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				      "tickets: at most %d texts are expected", VHCA_TICKETS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *text = json_object_array_get_idx(array, i);
+
+		if (!json_object_is_type(text, json_type_string) ||
+		    (size_t)json_object_get_string_len(text) >= VHCA_TICKET_MAX)
+			return vhca_error_set(
+				err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				"tickets[%zu]: a text of less than %d bytes is expected", i,
+				VHCA_TICKET_MAX);
+		ret->tickets[ret->n_tickets++] = json_object_get_string(text);
+	}
+	return 0;
+}
+
 /* b->pkeys points to room for VHCA_OSM_PORT_PKEYS_MAX keys. */
 int vhca_osm_read_binding(struct json_object *body, struct vhca_osm_binding *b, bool *ret_dynamic,
-			  struct vhca_error *err)
+			  struct vhca_osm_proof *ret_proof, struct vhca_error *err)
 {
-	static const char *const members[] = {"epoch", "port_guid",  "gid_index", "lid",
-					      "pkeys", "lid_policy", NULL};
+	static const char *const members[] = {"epoch",	 "port_guid", "gid_index",
+					      "lid",	 "pkeys",     "lid_policy",
+					      "tickets", "settled",   NULL};
 	size_t n = 0;
 	int r = vhca_json_check_members(body, members, err);
 
@@ -92,6 +120,10 @@ int vhca_osm_read_binding(struct json_object *body, struct vhca_osm_binding *b, 
 		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
 	if (r == 0)
 		r = read_dynamic(body, ret_dynamic, err);
+	if (r == 0)
+		r = read_tickets(body, ret_proof, err);
+	if (r == 0)
+		r = vhca_json_opt_bool(body, "settled", &ret_proof->settled, err);
 	b->n_pkeys = (uint16_t)n;
 	return r;
 }
@@ -194,8 +226,8 @@ static int read_relocation_place(struct json_object *body, const char *key,
 static int read_relocation_head(struct json_object *body, struct vhca_osm_binding *b,
 				struct vhca_osm_relocation *ret, struct vhca_error *err)
 {
-	static const char *const members[] = {"id", "epoch", "vguid",	   "phase", "from",
-					      "to", "pkeys", "lid_policy", NULL};
+	static const char *const members[] = {"id", "epoch", "vguid",	   "phase",   "from",
+					      "to", "pkeys", "lid_policy", "tickets", NULL};
 	const char *phase = NULL, *policy = "host";
 	int r = vhca_json_check_members(body, members, err);
 
@@ -238,6 +270,8 @@ int vhca_osm_read_relocation(struct json_object *body, struct vhca_osm_binding *
 		r = read_relocation_place(body, "to", b, &vport, err);
 	if (r == 0)
 		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
+	if (r == 0)
+		r = read_tickets(body, &ret->proof, err);
 	b->n_pkeys = (uint16_t)n;
 	ret->from_port = from.port_guid;
 	ret->from_lid = from.lid;

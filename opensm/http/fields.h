@@ -12,7 +12,7 @@ int vhca_osm_read_guid(const char *text, const char *what, uint64_t *ret, struct
  * to have a LID of its own.
  */
 int vhca_osm_read_binding(struct json_object *body, struct vhca_osm_binding *b, bool *ret_dynamic,
-			  struct vhca_error *err);
+			  struct vhca_osm_proof *ret_proof, struct vhca_error *err);
 /* A relocation and the binding that it makes; b as above. */
 int vhca_osm_read_relocation(struct json_object *body, struct vhca_osm_binding *b,
 			     struct vhca_osm_relocation *ret, struct vhca_error *err);
