@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "common/base/file.h"
+#include "opensm/lids/moves.h"
+
+#define SENDINGS 2 /* then it is left to a heavy sweep */
+/* While answers come in, none is sent again; a sweep waits no longer than VHCA_OSM_GATE_END_MS. */
+#define PATIENCE_MS 3000
+
+static size_t missing(const struct vhca_osm_mover *m, const struct vhca_osm_entry *e, bool resend)
+{
+	return m->ops->missing(m->ctx, &e->move.pair, &e->plan.switches, resend);
+}
+
+static void deactivate(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
+{
+	TAILQ_REMOVE(&m->active, e, link);
+	m->stats.under_way--;
+	m->settled = false;
+}
+
+static void roll_back(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct vhca_error *err)
+{
+	vhca_error_hint(err, "rolled back: the LIDs are where they were; ask again");
+	(void)m->ops->remember(m->ctx, &e->move.pair, 1, true);
+	if (e->draining) {
+		(void)missing(m, e, true);
+		m->ops->sweep(m->ctx); /* looks whether that has arrived */
+	}
+	deactivate(m, e);
+	m->stats.rolled_back++;
+	vhca_osm_entry_finish(e, err);
+}
+
+static void send(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->plan, &move->cost, &err) < 0) {
+		roll_back(m, e, &err);
+		return;
+	}
+	vhca_osm_waiting_unplan(m, e);
+	e->draining = false;
+	m->stats.lft_smps += move->cost.lft_smps;
+	m->stats.port_smps += move->cost.port_smps;
+	e->sendings = 1;
+	e->until = now + m->ops->timeout_ms(m->ctx);
+	e->latest = now + PATIENCE_MS;
+	e->ports = move->cost.port_smps;
+	e->seen = missing(m, e, false);
+}
+
+static void end_active(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	bool done = m->ops->check_done(m->ctx, &e->move.pair, &err) == 0;
+
+	deactivate(m, e);
+	e->move.duration_us = vhca_now_us() - e->sent_us;
+	if (done || e->move.missing)
+		vhca_osm_figures_count(&m->stats, &e->move);
+	/* OpenSM does not know its keys yet, or not the port any more */
+	else
+		m->stats.refused++;
+	if (e->move.missing)
+		vhca_osm_repairs_add(m, e, now);
+	vhca_osm_entry_finish(e, done ? NULL : &err);
+}
+
+/*
+ * Thousands of SMPs take longer than one; to send them again while they are on their way only makes
+ * more of them.
+ */
+static void wait_for_more(const struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	uint64_t until = now + m->ops->timeout_ms(m->ctx);
+
+	if (e->move.missing >= e->seen)
+		return;
+	e->seen = e->move.missing;
+	if (until > e->latest)
+		until = e->latest;
+	if (until > e->until)
+		e->until = until;
+}
+
+static void look(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	bool late = now >= e->until, done;
+
+	if (e->draining) {
+		/* What does not drop in time is changed all the same: nothing is wrong then that
+		 * would not be without this step. */
+		e->seen = m->ops->drain(m->ctx, &e->move.pair, &e->plan.switches, false);
+		if (late || e->seen == 0)
+			send(m, e, now);
+		return;
+	}
+	e->move.missing = missing(m, e, late && e->sendings < SENDINGS);
+	done = e->move.missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
+	if (done || (late && e->sendings == SENDINGS)) {
+		end_active(m, e, now);
+	} else if (late) {
+		e->sendings++;
+		e->until = now + m->ops->timeout_ms(m->ctx);
+	} else {
+		wait_for_more(m, e, now);
+	}
+}
+
+void vhca_osm_active_look(struct vhca_osm_mover *m, uint64_t now)
+{
+	struct vhca_osm_entry *e, *next;
+
+	if (TAILQ_EMPTY(&m->active))
+		return;
+	for (e = TAILQ_FIRST(&m->active); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		look(m, e, now);
+	}
+	if (TAILQ_EMPTY(&m->active))
+		vhca_osm_gate_leave(m->gate);
+}
+
+static void activate(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	struct vhca_osm_mover_stats *stats = &m->stats;
+
+	stats->together += stats->under_way > 0;
+	stats->under_way++;
+	if (stats->most_at_once < stats->under_way)
+		stats->most_at_once = stats->under_way;
+	TAILQ_INSERT_TAIL(&m->active, e, link);
+	e->sent_us = vhca_now_us();
+	e->until = now + m->ops->timeout_ms(m->ctx);
+}
+
+void vhca_osm_active_change(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+
+	activate(m, e, now);
+	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->plan.switches, true);
+	m->stats.drain_smps += move->cost.drain_smps;
+	e->seen = move->cost.drain_smps;
+	e->draining = e->seen > 0;
+	if (!e->draining)
+		send(m, e, now);
+}
+
+void vhca_osm_active_watch(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	activate(m, e, now);
+	e->latest = e->until;
+	e->sendings = SENDINGS; /* they are not this one's to send */
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/lids/moves.h"
+
+/* One file and one fsync for all that begin together. */
+static int remember(struct vhca_osm_mover *m, const struct vhca_osm_queue *batch,
+		    struct vhca_error *err)
+{
+	struct vhca_osm_lid_pair pairs[VHCA_OSM_MOVES_AT_ONCE];
+	const struct vhca_osm_entry *e;
+	size_t n = 0;
+	int r = 0;
+
+	TAILQ_FOREACH (e, batch, link)
+		if (e->move.changes)
+			pairs[n++] = e->move.pair;
+	if (n > 0)
+		r = m->ops->remember(m->ctx, pairs, n, false);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_not_saved", -r,
+				      "OpenSM's guid2lid file");
+	return 0;
+}
+
+/*
+ * What a sweep has sent and lost, or somebody else a moment ago, is waited for like what a move has
+ * sent.
+ */
+static void confirm(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	const struct vhca_osm_lid_pair *left;
+
+	if (m->ops->check_done(m->ctx, &e->move.pair, NULL) < 0) {
+		vhca_osm_active_watch(m, e, now);
+		return;
+	}
+	m->stats.unchanged++;
+	/* Asked for again, it is there in the tables, and perhaps not in the fabric. */
+	left = vhca_osm_repairs_find(m, e->move.pair.lid[0]);
+	e->move.missing = left ? m->ops->missing(m->ctx, left, NULL, false) : 0;
+	vhca_osm_entry_finish(e, NULL);
+}
+
+void vhca_osm_batch_begin(struct vhca_osm_mover *m, struct vhca_osm_queue *batch, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r = remember(m, batch, &err);
+	struct vhca_osm_entry *e;
+
+	while ((e = TAILQ_FIRST(batch))) {
+		TAILQ_REMOVE(batch, e, link);
+		if (!e->move.changes)
+			confirm(m, e, now);
+		else if (r == 0)
+			vhca_osm_active_change(m, e, now);
+		else
+			vhca_osm_entry_refuse(m, e, &err);
+	}
+}

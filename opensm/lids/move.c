@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdlib.h>
+
+#include "opensm/lids/moves.h"
+
+bool vhca_osm_pairs_meet(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b)
+{
+	for (int i = 0; i < 2; i++)
+		for (int j = 0; j < 2; j++)
+			if (vhca_osm_same(a->lid[i], b->lid[j]) ||
+			    vhca_osm_same(a->guid[i], b->guid[j]))
+				return true;
+	return false;
+}
+
+void vhca_osm_entry_finish(struct vhca_osm_entry *e, const struct vhca_error *err)
+{
+	e->fn(e->arg, &e->move, err);
+	vhca_osm_lid_plan_done(&e->plan);
+	free(e);
+}
+
+void vhca_osm_entry_refuse(struct vhca_osm_mover *m, struct vhca_osm_entry *e,
+			   const struct vhca_error *err)
+{
+	m->stats.refused++;
+	vhca_osm_entry_finish(e, err);
+}
