@@ -2,15 +2,14 @@
 #include "opensm/lids/moves.h"
 
 /* One file and one fsync for all that begin together. */
-static int remember(struct vhca_osm_mover *m, const struct vhca_osm_queue *batch,
-		    struct vhca_error *err)
+static int remember(struct vhca_osm_mover *m, struct vhca_error *err)
 {
 	struct vhca_osm_lid_pair pairs[VHCA_OSM_MOVES_AT_ONCE];
 	const struct vhca_osm_entry *e;
 	size_t n = 0;
 	int r = 0;
 
-	TAILQ_FOREACH (e, batch, link)
+	TAILQ_FOREACH (e, &m->batch, link)
 		if (e->move.changes)
 			pairs[n++] = e->move.pair;
 	if (n > 0)
@@ -40,14 +39,14 @@ static void confirm(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t
 	vhca_osm_entry_finish(e, NULL);
 }
 
-void vhca_osm_batch_begin(struct vhca_osm_mover *m, struct vhca_osm_queue *batch, uint64_t now)
+void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	int r = remember(m, batch, &err);
+	int r = remember(m, &err);
 	struct vhca_osm_entry *e;
 
-	while ((e = TAILQ_FIRST(batch))) {
-		TAILQ_REMOVE(batch, e, link);
+	while ((e = TAILQ_FIRST(&m->batch))) {
+		TAILQ_REMOVE(&m->batch, e, link);
 		if (!e->move.changes)
 			confirm(m, e, now);
 		else if (r == 0)

@@ -22,10 +22,14 @@ void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_
 	const struct vhca_osm_entry *e = TAILQ_FIRST(&m->queue);
 	uint64_t now = vhca_now_us(), first = e ? e->asked_us : now;
 
-	TAILQ_FOREACH (e, &m->active, link)
-		first = e->asked_us < first ? e->asked_us : first;
 	*ret = m->stats;
 	ret->queued += m->stats.under_way;
+	TAILQ_FOREACH (e, &m->active, link)
+		first = e->asked_us < first ? e->asked_us : first;
+	TAILQ_FOREACH (e, &m->batch, link) {
+		first = e->asked_us < first ? e->asked_us : first;
+		ret->queued++;
+	}
 	ret->oldest_us = now - first;
 	ret->sweeps = vhca_osm_gate_sweeps(m->gate);
 	ret->sweeps_waited_us = vhca_osm_gate_waited_us(m->gate);

@@ -41,8 +41,6 @@
 /* True if something has begun, or was answered. */
 static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
 {
-	struct vhca_osm_queue batch = TAILQ_HEAD_INITIALIZER(batch);
-
 	if (TAILQ_EMPTY(&m->queue))
 		return false;
 	if (m->stats.paused || !vhca_osm_gate_enter(m->gate)) {
@@ -53,8 +51,8 @@ static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
 	}
 	if (!m->settled) {
 		m->settled = true;
-		vhca_osm_waiting_choose(m, &batch);
-		vhca_osm_batch_begin(m, &batch, now);
+		vhca_osm_waiting_choose(m);
+		vhca_osm_batch_begin(m, now);
 	}
 	if (TAILQ_EMPTY(&m->active))
 		vhca_osm_gate_leave(m->gate);
@@ -110,6 +108,7 @@ int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhc
 	m->ctx = ctx;
 	m->gate = gate;
 	TAILQ_INIT(&m->queue);
+	TAILQ_INIT(&m->batch);
 	TAILQ_INIT(&m->active);
 	*ret = m;
 	return 0;

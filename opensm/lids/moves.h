@@ -35,6 +35,7 @@ struct vhca_osm_mover {
 	void *ctx;
 	struct vhca_osm_gate *gate;
 	struct vhca_osm_queue queue;  /* in the order in which they were asked for */
+	struct vhca_osm_queue batch;  /* begin together: their file is being written */
 	struct vhca_osm_queue active; /* sent, and inside the gate */
 	atomic_ullong answers;	      /* of switches, to anybody's SMPs */
 	atomic_ullong awaited;	/* so many, and what is under way may be at its end; 0 = nothing */
@@ -61,8 +62,10 @@ void vhca_osm_entry_refuse(struct vhca_osm_mover *m, struct vhca_osm_entry *e,
 			   const struct vhca_error *err);
 
 /* ---- waiting: the queue ---- */
-/* Takes those that may begin together. A later one never overtakes one that it meets. */
-void vhca_osm_waiting_choose(struct vhca_osm_mover *m, struct vhca_osm_queue *ret);
+/*
+ * Makes those that may begin together the batch. A later one never overtakes one that it meets.
+ */
+void vhca_osm_waiting_choose(struct vhca_osm_mover *m);
 void vhca_osm_waiting_remove(struct vhca_osm_mover *m, struct vhca_osm_entry *e);
 /* One has changed OpenSM's tables: who shares a port with it is planned anew. */
 void vhca_osm_waiting_unplan(struct vhca_osm_mover *m, const struct vhca_osm_entry *begun);
@@ -74,7 +77,7 @@ void vhca_osm_waiting_late(struct vhca_osm_mover *m, uint64_t now);
 
 /* ---- batch: those that begin together ---- */
 /* Writes their file, and lets them begin. It is empty then. */
-void vhca_osm_batch_begin(struct vhca_osm_mover *m, struct vhca_osm_queue *batch, uint64_t now);
+void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now);
 
 /* ---- active: those under way ---- */
 /* Drains or sends one; it is remembered already. */

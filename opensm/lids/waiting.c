@@ -88,7 +88,7 @@ void vhca_osm_waiting_remove(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 	vhca_osm_waiting_tell(m);
 }
 
-void vhca_osm_waiting_choose(struct vhca_osm_mover *m, struct vhca_osm_queue *ret)
+void vhca_osm_waiting_choose(struct vhca_osm_mover *m)
 {
 	struct vhca_osm_entry *e = TAILQ_FIRST(&m->queue), *next;
 	size_t n = 0;
@@ -111,10 +111,10 @@ void vhca_osm_waiting_choose(struct vhca_osm_mover *m, struct vhca_osm_queue *re
 		if (r < 0) {
 			vhca_osm_waiting_remove(m, e);
 			vhca_osm_entry_refuse(m, e, &err);
-		} else if (!meets_any(&m->active, NULL, e) && !meets_any(ret, NULL, e) &&
+		} else if (!meets_any(&m->active, NULL, e) && !meets_any(&m->batch, NULL, e) &&
 			   !meets_any(&m->queue, e, e)) {
 			vhca_osm_waiting_remove(m, e);
-			TAILQ_INSERT_TAIL(ret, e, link);
+			TAILQ_INSERT_TAIL(&m->batch, e, link);
 			n++;
 		}
 	}

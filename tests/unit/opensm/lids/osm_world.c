@@ -81,6 +81,7 @@ static int fake_remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_
 	if (w->refuse_remember && !undo)
 		return -EIO;
 	w->saved++;
+	vhca_osm_mover_stats(w->m, &w->saving);
 	for (size_t p = 0; p < n; p++) {
 		w->remembered++;
 		for (int i = 0; i < 2; i++)

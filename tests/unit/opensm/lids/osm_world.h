@@ -34,7 +34,8 @@ struct world {
 	uint64_t refuse_send_to;		     /* port GUID */
 	int remembered, saved, sent, resent, sweeps; /* remembered: moves; saved: files written */
 	int resolved, plans;
-	size_t undrained; /* blocks of each move; 0 = it is not configured */
+	struct vhca_osm_mover_stats saving; /* as they were while a file was written, last */
+	size_t undrained;		    /* blocks of each move; 0 = it is not configured */
 	bool drains_at_once;
 	int drained, undone; /* moves */
 	bool keys_lack;	     /* of a move that was sent */
