@@ -110,8 +110,10 @@ static void close_door(struct door *door)
 
 static int open_here(struct vhca_api *api, const struct vhca_conf *conf, struct vhca_error *err)
 {
-	const struct vhca_http_limits limits = {
-		.admit = api_admit, .rules = &conf->api_roles, .answers = &api->answers};
+	const struct vhca_http_limits limits = {.admit = api_admit,
+						.rules = &conf->api_roles,
+						.answers = &api->answers,
+						.answering_max = VHCA_HTTP_ANSWERING_MAX};
 	char url[128], path[108];
 	int r;
 
@@ -129,7 +131,8 @@ static int open_network(struct vhca_api *api, const struct vhca_api_args *args,
 	const struct vhca_http_limits limits = {.auth = args->auth,
 						.admit = api_admit,
 						.rules = &args->conf->api_listen_roles,
-						.answers = &api->answers};
+						.answers = &api->answers,
+						.answering_max = VHCA_HTTP_ANSWERING_MAX};
 
 	if (!args->conf->api_listen[0])
 		return 0;

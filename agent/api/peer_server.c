@@ -416,7 +416,8 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 		      const struct vhca_peer_api_parts *parts, struct vhca_peer_api **ret,
 		      struct vhca_error *err)
 {
-	struct vhca_http_limits limits = {.auth = parts->auth};
+	struct vhca_http_limits limits = {.auth = parts->auth,
+					  .answering_max = VHCA_HTTP_ANSWERING_MAX};
 	struct vhca_peer_api *api = calloc(1, sizeof(*api));
 	int r;
 

@@ -146,6 +146,7 @@ struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 {
 	if (!peer)
 		return NULL;
+	vhca_http_door_taken(&srv->door, &peer->visit);
 	vhca_http_door_leave(&srv->door, &peer->visit);
 	vhca_http_peer_put(peer, NULL);
 	vhca_http_peer_let_go(srv, peer); /* closing does not, if a child has it, too */

@@ -106,6 +106,7 @@ void vhca_http_door_leave(struct vhca_http_door *door, struct vhca_http_visit *v
 	if (!s)
 		return;
 	v->source = NULL;
+	s->answering -= v->answering;
 	TAILQ_REMOVE(&door->phases[v->phase], v, of_phase);
 	TAILQ_REMOVE(&s->visits, v, of_source);
 	door->stats.connections--;
@@ -229,6 +230,45 @@ bool vhca_http_door_is_crowded(const struct vhca_http_door *door, const struct v
 	return door->stats.connections > l->connections_max - l->connections_max / 4 ||
 	       (v->source && !v->source->exempt &&
 		v->source->n > l->source_max - l->source_max / 4);
+}
+
+/* ---- answers ---- */
+
+/* What is no list: as many of them as there are connections are no matter. */
+#define SMALL_ANSWER 4096
+
+/* One that is larger than all the room is let go alone: nobody would ever have it otherwise. */
+static bool fits(size_t len, uint64_t taken, uint64_t max)
+{
+	return taken == 0 || taken + len <= max;
+}
+
+bool vhca_http_door_has_room(const struct vhca_http_door *door, const struct vhca_http_visit *v,
+			     size_t len)
+{
+	const struct vhca_http_source *s = v->source;
+	size_t max = door->limits.answering_max;
+
+	if (max == 0 || len <= SMALL_ANSWER)
+		return true;
+	return fits(len, door->stats.answering, max) &&
+	       (!s || s->exempt || fits(len, s->answering, max / 2));
+}
+
+void vhca_http_door_give(struct vhca_http_door *door, struct vhca_http_visit *v, size_t len)
+{
+	v->answering += len;
+	door->stats.answering += len;
+	if (v->source)
+		v->source->answering += len;
+}
+
+void vhca_http_door_taken(struct vhca_http_door *door, struct vhca_http_visit *v)
+{
+	door->stats.answering -= v->answering;
+	if (v->source)
+		v->source->answering -= v->answering;
+	v->answering = 0;
 }
 
 /* ---- time ---- */

@@ -42,6 +42,7 @@ struct vhca_http_source {
 	bool known;  /* a request of it was let in */
 	bool exempt; /* root and the server's own user, who could end the server as well */
 	unsigned int n;
+	size_t answering;		/* bytes of answers that are to be taken */
 	struct vhca_http_visits visits; /* the oldest first */
 };
 
@@ -51,6 +52,7 @@ struct vhca_http_visit {
 	struct vhca_http_source *source; /* NULL: it was ended, or nobody knows where it is from */
 	enum vhca_http_phase phase;
 	uint64_t number, accepted_ms, deadline_ms;
+	size_t answering; /* bytes of its answer, until that is taken */
 	int fd;
 	void *session; /* of GnuTLS; NULL = plain */
 };
@@ -83,6 +85,11 @@ void vhca_http_door_know(struct vhca_http_door *door, struct vhca_http_visit *vi
 /* Whether this one is to be closed with its answer, so that another gets its place. */
 bool vhca_http_door_is_crowded(const struct vhca_http_door *door,
 			       const struct vhca_http_visit *visit);
+/* So many bytes are to be taken there, until vhca_http_door_taken(): whether there is room. */
+bool vhca_http_door_has_room(const struct vhca_http_door *door, const struct vhca_http_visit *visit,
+			     size_t len);
+void vhca_http_door_give(struct vhca_http_door *door, struct vhca_http_visit *visit, size_t len);
+void vhca_http_door_taken(struct vhca_http_door *door, struct vhca_http_visit *visit);
 int vhca_http_door_timeout_ms(const struct vhca_http_door *door); /* -1 = none */
 /* Ends what is overdue, and tells of what was ended, once a minute at most. */
 void vhca_http_door_sweep(struct vhca_http_door *door);

@@ -85,9 +85,43 @@ static struct MHD_Response *json_response(struct json_object *body, const char *
 	return response;
 }
 
-/* The answer to a GET, or no body if the client has this very text. Takes the response. */
+static bool is_read(const struct vhca_http_request *req)
+{
+	return strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0;
+}
+
+/*
+ * An answer of so many bytes stays in memory until the client has taken it, or has gone. false: a
+ * GET has been refused instead, for want of room, and the response is gone; what has changed
+ * something is told.
+ */
+static bool give(struct vhca_http_request *req, struct MHD_Response *response, size_t len)
+{
+	struct vhca_http_peer *peer = req->conn ? vhca_http_peer_of(req->conn) : NULL;
+	struct vhca_http_door *door = &req->srv->door;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (!peer)
+		return true;
+	if (!is_read(req) || vhca_http_door_has_room(door, &peer->visit, len)) {
+		vhca_http_door_give(door, &peer->visit, len);
+		return true;
+	}
+	MHD_destroy_response(response);
+	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "too_many_answers", 0,
+			     "%llu KiB of answers wait until their clients have taken them",
+			     (unsigned long long)door->stats.answering / 1024);
+	vhca_error_hint(&err, "ask again after a second, on fewer connections");
+	vhca_http_reply_problem(req, &err, NULL);
+	return false;
+}
+
+/*
+ * The answer to a GET, or no body if the client has this very text. Takes the response, which has
+ * so many bytes of its own.
+ */
 static void reply_tagged(struct vhca_http_request *req, struct MHD_Response *response,
-			 const char *text, size_t len)
+			 const char *text, size_t len, size_t own)
 {
 	const char *known = vhca_http_header(req, "If-None-Match");
 	unsigned int status = MHD_HTTP_OK;
@@ -98,6 +132,8 @@ static void reply_tagged(struct vhca_http_request *req, struct MHD_Response *res
 		MHD_destroy_response(response);
 		response = empty_response();
 		status = MHD_HTTP_NOT_MODIFIED;
+	} else if (!give(req, response, own)) {
+		return;
 	}
 	add_header(response, "ETag", etag);
 	add_header(response, "Cache-Control", "no-cache"); /* may be kept, must be asked about */
@@ -129,18 +165,13 @@ void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct 
 {
 	struct MHD_Response *response;
 	const char *text = NULL;
-	bool cacheable = status == MHD_HTTP_OK &&
-			 (strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0);
-	size_t len;
+	size_t len = 0;
 
 	response = body ? json_response(body, JSON_TYPE, &text, &len) : empty_response();
-	if (!response || !body || !cacheable) {
+	if (response && body && status == MHD_HTTP_OK && is_read(req))
+		reply_tagged(req, response, text, len, len);
+	else if (!response || give(req, response, len))
 		send_or_keep(req, status, response, text);
-		return;
-	}
-	req->answer_len = len;
-	req->srv->door.stats.answering += len;
-	reply_tagged(req, response, text, len);
 }
 
 void vhca_http_reply_document(struct vhca_http_request *req, const char *json)
@@ -154,7 +185,7 @@ void vhca_http_reply_document(struct vhca_http_request *req, const char *json)
 		return;
 	}
 	add_header(response, "Content-Type", JSON_TYPE);
-	reply_tagged(req, response, json, len);
+	reply_tagged(req, response, json, len, 0);
 }
 
 /* Takes doc. */
@@ -206,9 +237,11 @@ void vhca_http_reply_kept(struct vhca_http_request *req, unsigned int status, co
 void vhca_http_reply_text(struct vhca_http_request *req, unsigned int status,
 			  const char *content_type, const char *text)
 {
+	size_t len = strlen(text);
 	struct MHD_Response *response =
-		MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
+		MHD_create_response_from_buffer(len, (void *)text, MHD_RESPMEM_MUST_COPY);
 
 	add_header(response, "Content-Type", content_type);
-	vhca_http_reply_response(req, status, response);
+	if (!response || give(req, response, len))
+		vhca_http_reply_response(req, status, response);
 }

@@ -42,7 +42,6 @@ void vhca_http_request_free(struct vhca_http_request *req)
 	if (!req)
 		return;
 	TAILQ_REMOVE(&req->srv->requests, req, entry);
-	req->srv->door.stats.answering -= req->answer_len;
 	for (unsigned int i = 0; i < req->n_query; i++) {
 		free(req->query[i][0]);
 		free(req->query[i][1]);

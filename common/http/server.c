@@ -170,12 +170,17 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
 			 enum MHD_RequestTerminationCode code)
 {
+	struct vhca_http_peer *peer = vhca_http_peer_of(conn);
 	struct vhca_http_request *req = *con_cls;
+	struct vhca_http_server *srv = cls;
 
 	(void)code;
 	if (!req)
 		return;
-	enter_phase(cls, conn, VHCA_HTTP_IDLE);
+	if (peer) {
+		vhca_http_door_begin(&srv->door, &peer->visit, VHCA_HTTP_IDLE);
+		vhca_http_door_taken(&srv->door, &peer->visit);
+	}
 	*con_cls = NULL;
 	if (req->dispatched && !req->replied)
 		vhca_http_request_cancel(req);

@@ -61,6 +61,10 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	/* Of those, from where no request has been let in yet [half]: the next one takes the place
 	 * of the oldest from where most are. The others are kept for those who have passed once. */
 	unsigned int strangers_max;
+	/* Bytes of answers that clients have not taken yet [no bound], of those that are no unix
+	 * socket's root or server's own user from one source half. A GET whose answer would be too
+	 * much is 503 too_many_answers; what has up to 4 KiB, or changes something, is answered. */
+	size_t answering_max;
 	size_t connection_memory; /* bytes of each, for its header lines [32768] */
 	/*
 	 * How long it takes at most, however much arrives meanwhile: from the accept() to the end
@@ -94,9 +98,12 @@ enum vhca_http_end {
 };
 extern const char *const vhca_http_end_names[VHCA_HTTP_ENDS];
 
+/* What the agent's doors have as answering_max. */
+#define VHCA_HTTP_ANSWERING_MAX (16u * 1024 * 1024)
+
 struct vhca_http_stats {
 	unsigned int connections;
-	uint64_t answering; /* bytes of JSON that clients have not taken yet */
+	uint64_t answering; /* bytes of answers that clients have not taken yet */
 	uint64_t ended[VHCA_HTTP_ENDS];
 };
 

@@ -98,7 +98,6 @@ struct vhca_http_request {
 	void *keeper;
 
 	unsigned int status;
-	size_t answer_len;	       /* until it is taken */
 	struct MHD_Response *response; /* until queued */
 	struct MHD_Response *kept;     /* until it is sent */
 };

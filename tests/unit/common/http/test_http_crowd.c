@@ -21,6 +21,7 @@
 #define CONNECTIONS 8
 #define KEPT	    6 /* three quarters */
 #define CLIENTS	    40
+#define LIST_SIZE   (8 << 20) /* more than the kernel takes for a client that does not */
 #define REQUEST	    "GET /v1/here HTTP/1.1\r\nHost: x\r\n\r\n"
 
 struct client {
@@ -55,7 +56,21 @@ static void on_big(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_text(req, 200, "text/plain", text);
 }
 
+static void on_list(void *ctx, struct vhca_http_request *req)
+{
+	struct json_object *body = json_object_new_object();
+	VHCA_AUTO_FREE char *text = malloc(LIST_SIZE);
+
+	(void)ctx;
+	assert_non_null(text);
+	memset(text, 'x', LIST_SIZE);
+	json_object_object_add(body, "list", json_object_new_string_len(text, LIST_SIZE));
+	vhca_http_reply(req, 200, body);
+}
+
 static const struct vhca_http_route routes[] = {
+	{"GET", "/v1/list", VHCA_CALLER_NOBODY, on_list},
+	{"PUT", "/v1/list", VHCA_CALLER_NOBODY, on_list},
 	{"GET", "/v1/big", VHCA_CALLER_NOBODY, on_big},
 	{"PUT", "/v1/here", VHCA_CALLER_NOBODY, on_here},
 	{"GET", "/v1/here", VHCA_CALLER_NOBODY, on_here},
@@ -370,6 +385,84 @@ static void who_does_not_take_its_answer_is_ended(void **state)
 	assert_int_equal(ended(f, VHCA_HTTP_END_ANSWER), 1);
 }
 
+/* ---- answers that nobody takes ---- */
+
+/* The first bytes of the answer, of which no more is taken. */
+static const char *ask(const struct fixture *f, int fd, const char *request)
+{
+	static char head[512];
+	ssize_t n = -1;
+
+	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+	for (int i = 0; i < 400 && n < 0; i++) {
+		run_for(f, 5);
+		n = recv(fd, head, sizeof(head) - 1, MSG_DONTWAIT);
+	}
+	assert_true(n > 0);
+	head[n] = '\0';
+	return head;
+}
+
+static uint64_t answering(const struct fixture *f)
+{
+	struct vhca_http_stats stats;
+
+	vhca_http_server_stats(f->srv, &stats);
+	return stats.answering;
+}
+
+#define GET_LIST "GET /v1/list HTTP/1.1\r\nHost: x\r\n\r\n"
+#define PUT_LIST "PUT /v1/list HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+#define OK	 "HTTP/1.1 200 "
+#define REFUSED	 "HTTP/1.1 503 "
+
+static void answers_that_nobody_takes_have_a_bound(void **state)
+{
+	static const struct vhca_http_limits limits = {.answering_max = 4 * LIST_SIZE + 4096};
+	struct fixture *f = *state;
+	int *fd = &f->clients[0].fd, last = -1;
+
+	open_port(f, &limits);
+	for (unsigned int i = 0; i < 6; i++)
+		f->clients[i].fd = dial_from(f, 2 + i / 3);
+	for (unsigned int i = 0; i < 6; i++) { /* each address has half of the room */
+		const char *head = ask(f, f->clients[i].fd, GET_LIST);
+
+		assert_memory_equal(head, i % 3 < 2 ? OK : REFUSED, strlen(OK));
+		assert_true(i % 3 < 2 || strstr(head, "\r\nRetry-After: 1\r\n"));
+	}
+	last = dial_from(f, 4); /* there is no room left */
+	assert_memory_equal(ask(f, last, GET_LIST), REFUSED, strlen(REFUSED));
+	assert_memory_equal(ask(f, last, REQUEST), OK, strlen(OK)); /* it is small */
+	assert_int_equal(answering(f) / LIST_SIZE, 4);
+	(void)close(*fd); /* takes no more */
+	*fd = -1;
+	run_for(f, 20);
+	assert_int_equal(answering(f) / LIST_SIZE, 3);
+	assert_memory_equal(ask(f, last, GET_LIST), OK, strlen(OK));
+	(void)close(last);
+	run_for(f, 20);
+	for (unsigned int i = 0; i < 6; i++)
+		vhca_close_cleanup(&f->clients[i].fd);
+	run_for(f, 20);
+	assert_int_equal(answering(f), 0);
+}
+
+/* What was done is told, and what is larger than all the room is had one by one. */
+static void what_changes_something_is_answered(void **state)
+{
+	static const struct vhca_http_limits limits = {.answering_max = 1024};
+	struct fixture *f = *state;
+
+	open_port(f, &limits);
+	for (unsigned int i = 0; i < 3; i++)
+		f->clients[i].fd = dial_from(f, 2 + i);
+	assert_memory_equal(ask(f, f->clients[0].fd, GET_LIST), OK, strlen(OK));
+	assert_memory_equal(ask(f, f->clients[1].fd, GET_LIST), REFUSED, strlen(REFUSED));
+	assert_memory_equal(ask(f, f->clients[2].fd, PUT_LIST), OK, strlen(OK));
+	assert_int_equal(answering(f) / LIST_SIZE, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +477,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_drips_is_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_second_head_may_not_drip_either, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_does_not_take_its_answer_is_ended, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(answers_that_nobody_takes_have_a_bound, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_changes_something_is_answered, setup,
 						teardown),
 	};
 
