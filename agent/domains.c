@@ -91,17 +91,6 @@ static void on_failed_timer(void *arg)
 	}
 }
 
-static void look_later(struct look *look, const struct vhca_error *err)
-{
-	struct vhca_domains *d = look->d;
-
-	vhca_log_warning("%s: cannot read its XML: %s", VHCA_UUID_STR(&look->uuid), err->msg);
-	look->failed = true;
-	if (!d->fails_later)
-		vhca_timer_arm_ms(d->failed_timer, vhca_backoff_next(&d->failed_backoff));
-	d->fails_later = true;
-}
-
 static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 		    const struct vhca_error *request_err, const struct vhca_error *err)
 {
@@ -128,7 +117,12 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 		TAILQ_REMOVE(&d->looks, look, link);
 		free(look);
 	} else {
-		look_later(look, err);
+		vhca_log_warning("%s: cannot read its XML: %s", VHCA_UUID_STR(&look->uuid),
+				 err->msg);
+		look->failed = true;
+		if (!d->fails_later)
+			vhca_timer_arm_ms(d->failed_timer, vhca_backoff_next(&d->failed_backoff));
+		d->fails_later = true;
 	}
 }
 
@@ -331,19 +325,6 @@ static void on_mig_job(void *arg, int rc, const struct vhca_virt_job *job,
 	mig_done(arg, &res);
 }
 
-static void copy(struct vhca_domains *d, const struct vhca_conf *conf, struct mig_call *call)
-{
-	const struct vhca_conf_peer *peer = vhca_conf_peer(conf, call->m->peer);
-
-	/*
-	 * A peer that left the configuration: libvirt refuses the empty address, and the migration
-	 * rolls back with that reason.
-	 */
-	vhca_virt_migrate(d->virt, &call->domain, peer ? peer->libvirt : "",
-			  peer && peer->migration[0] ? peer->migration : NULL, &call->m->copy,
-			  on_mig_call, call);
-}
-
 /*
  * Its libvirt has undefined the domain where it came from, autostart and all. What an orchestrator
  * moves is its own business.
@@ -354,17 +335,6 @@ static bool started_by_itself(struct vhca_domains *d, const struct vhca_mig *m)
 
 	return !m->source && dom && dom->info->away_autostart &&
 	       vhca_uuid_equal(&dom->info->away, &m->id);
-}
-
-static void check(struct vhca_domains *d, struct mig_call *call)
-{
-	struct vhca_bdf ours[VHCA_MIGRATION_VFS_MAX];
-	struct vhca_claim *c = NULL;
-	unsigned int n = 0;
-
-	while (n < VHCA_ARRAY_SIZE(ours) && (c = vhca_migration_claim(call->m, c)))
-		ours[n++] = c->vf->bdf;
-	vhca_virt_check(d->virt, &call->domain, ours, n, on_mig_call, call);
 }
 
 void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf,
@@ -387,9 +357,23 @@ void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf
 		vhca_virt_set_marker(d->virt, &m->domain, NULL, started_by_itself(d, m),
 				     on_mig_call, call);
 	} else if (effect == VHCA_MIG_EFFECT_COPY) {
-		copy(d, conf, call);
+		const struct vhca_conf_peer *peer = vhca_conf_peer(conf, m->peer);
+
+		/*
+		 * A peer that left the configuration: libvirt refuses the empty address, and the
+		 * migration rolls back with that reason.
+		 */
+		vhca_virt_migrate(d->virt, &m->domain, peer ? peer->libvirt : "",
+				  peer && peer->migration[0] ? peer->migration : NULL, &m->copy,
+				  on_mig_call, call);
 	} else if (effect == VHCA_MIG_EFFECT_CHECK) {
-		check(d, call);
+		struct vhca_bdf ours[VHCA_MIGRATION_VFS_MAX];
+		struct vhca_claim *c = NULL;
+		unsigned int n = 0;
+
+		while (n < VHCA_ARRAY_SIZE(ours) && (c = vhca_migration_claim(m, c)))
+			ours[n++] = c->vf->bdf;
+		vhca_virt_check(d->virt, &m->domain, ours, n, on_mig_call, call);
 	} else if (effect == VHCA_MIG_EFFECT_NO_START) {
 		vhca_virt_no_start(d->virt, &m->domain, on_mig_call, call);
 	} else if (effect == VHCA_MIG_EFFECT_CANCEL) {
