@@ -470,24 +470,10 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 	}
 }
 
-/* VFs that the domain has asked for and does not any more. */
-static unsigned int check_forsaken(const struct vhca_explain *ex, const struct vhca_domain *dom,
-				   unsigned int n,
-				   struct vhca_finding ret[static VHCA_EXPLAIN_REQUESTS])
-{
-	const struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &ex->model->claims, link)
-		if (n < VHCA_EXPLAIN_REQUESTS && c->differs.kind &&
-		    !vhca_dom_request(dom->info, c->name) &&
-		    vhca_uuid_equal(&c->domain, &dom->info->uuid))
-			say_differs(c, &ret[n++]);
-	return n;
-}
-
 unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct vhca_domain *dom,
 				   struct vhca_finding ret[static VHCA_EXPLAIN_REQUESTS])
 {
+	const struct vhca_claim *c;
 	unsigned int n = 0;
 
 	memset(ret, 0, VHCA_EXPLAIN_REQUESTS * sizeof(*ret));
@@ -512,7 +498,15 @@ unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct v
 			    dom->request_error.hint,
 			    VHCA_DOMAIN_WORD(dom->info->name, &dom->info->uuid));
 	}
-	for (unsigned int i = 0; dom && i < dom->info->n_requests; i++)
+	if (!dom)
+		return n;
+	for (unsigned int i = 0; i < dom->info->n_requests; i++)
 		check_request(ex, dom, &dom->info->requests[i], &ret[n++]);
-	return dom ? check_forsaken(ex, dom, n, ret) : n;
+	/* VFs that the domain has asked for and does not any more. */
+	TAILQ_FOREACH (c, &ex->model->claims, link)
+		if (n < VHCA_EXPLAIN_REQUESTS && c->differs.kind &&
+		    !vhca_dom_request(dom->info, c->name) &&
+		    vhca_uuid_equal(&c->domain, &dom->info->uuid))
+			say_differs(c, &ret[n++]);
+	return n;
 }

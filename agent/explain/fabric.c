@@ -19,18 +19,6 @@ static const struct {
 	[6] = {"LinkErrorRecovery", "replace the cable; ibqueryerrors says how bad it is"},
 };
 
-static void say_down(const struct explain_look *l, struct vhca_finding *f)
-{
-	unsigned int phys = l->port->phys_state;
-	bool known = phys < VHCA_ARRAY_SIZE(down) && down[phys].word;
-
-	explain_say(f, VHCA_FINDING_WRONG,
-		    "port %u of the adapter %s is DOWN (%s), so no VF of it can be up",
-		    l->port->port, VHCA_BDF_STR(l->hca->facts.bdf),
-		    known ? down[phys].word : "no link");
-	explain_fix(f, "%s", known ? down[phys].fix : down[0].fix);
-}
-
 /*
  * Only a virtual port is Down with this LID: the VF's behind an SM of this kind, or a PF that is a
  * vport itself.
@@ -66,7 +54,14 @@ void explain_port(const struct explain_look *l, struct vhca_finding *f)
 		   !explain_is_mlx4(l)) {
 		say_no_vports(f, "the host's own port is a virtual one that is Down");
 	} else if (p->state <= 1) {
-		say_down(l, f);
+		unsigned int phys = p->phys_state;
+		bool known = phys < VHCA_ARRAY_SIZE(down) && down[phys].word;
+
+		explain_say(f, VHCA_FINDING_WRONG,
+			    "port %u of the adapter %s is DOWN (%s), so no VF of it can be up",
+			    p->port, VHCA_BDF_STR(l->hca->facts.bdf),
+			    known ? down[phys].word : "no link");
+		explain_fix(f, "%s", known ? down[phys].fix : down[0].fix);
 	} else {
 		explain_say(f, VHCA_FINDING_OK, "port %u (%s) has a link and is %s", p->port,
 			    VHCA_GUID_STR(p->port_guid), vhca_port_state_to_string(p->state));
