@@ -29,18 +29,6 @@ static const char script[] = "cd /sys/bus/pci || exit 11\n"
 			     "done\n"
 			     "exit 11\n";
 
-/* "0000:00:02.1", or "0000:00:02.1/????:??:00.0" for a bridge behind a bridge. */
-static int bridge_pattern(const struct vhca_dom_path *path, char *buf, size_t size)
-{
-	struct vhca_strbuf sb;
-
-	vhca_strbuf_init(&sb, buf, size);
-	for (unsigned int i = 0; i + 1 < path->n; i++)
-		vhca_strbuf_add(&sb, "%s:%02x.%x", i ? "/????:??" : "0000:00", path->hops[i].dev,
-				path->hops[i].fn);
-	return sb.truncated ? -ENOBUFS : 0;
-}
-
 static void append(struct json_object *array, const char *text)
 {
 	(void)json_object_array_add(array, json_object_new_string(text));
@@ -50,9 +38,16 @@ static struct json_object *power_off(const struct vhca_dom_path *path)
 {
 	struct json_object *args, *words;
 	char bridge[VHCA_DOM_HOPS_MAX * 16] = "", slot[8];
+	struct vhca_strbuf sb;
 
-	if (path->n == 0 || path->n > VHCA_DOM_HOPS_MAX ||
-	    bridge_pattern(path, bridge, sizeof(bridge)) < 0)
+	if (path->n == 0 || path->n > VHCA_DOM_HOPS_MAX)
+		return NULL;
+	/* "0000:00:02.1", or "0000:00:02.1/????:??:00.0" for a bridge behind a bridge. */
+	vhca_strbuf_init(&sb, bridge, sizeof(bridge));
+	for (unsigned int i = 0; i + 1 < path->n; i++)
+		vhca_strbuf_add(&sb, "%s:%02x.%x", i ? "/????:??" : "0000:00", path->hops[i].dev,
+				path->hops[i].fn);
+	if (sb.truncated)
 		return NULL;
 	(void)snprintf(slot, sizeof(slot), "%02x", path->hops[path->n - 1].dev);
 	args = json_object_new_object();

@@ -175,36 +175,24 @@ static unsigned int find_spare(const struct virt_session *s, const struct vhca_u
 	return VIRT_SPARES;
 }
 
-static bool wants_spare(struct virt_session *s, const struct vhca_uuid *domain)
-{
-	bool wants;
-
-	(void)pthread_mutex_lock(&s->lock);
-	wants = s->n_spares < VIRT_SPARES && find_spare(s, domain) == VIRT_SPARES;
-	(void)pthread_mutex_unlock(&s->lock);
-	return wants;
-}
-
-static bool keep_spare(struct virt_session *s, const struct vhca_uuid *domain, virConnectPtr conn)
-{
-	bool kept;
-
-	(void)pthread_mutex_lock(&s->lock);
-	kept = s->n_spares < VIRT_SPARES;
-	if (kept)
-		s->spares[s->n_spares++] = (struct spare){*domain, conn};
-	(void)pthread_mutex_unlock(&s->lock);
-	return kept;
-}
-
 void virt_session_open_spare(struct virt_session *s, const struct vhca_uuid *domain,
 			     const char *uri)
 {
 	virConnectPtr conn;
+	bool has_room;
 
 	vhca_may_block("libvirt: connect");
-	if (wants_spare(s, domain) && virt_connect(uri, &conn, NULL) == 0 &&
-	    !keep_spare(s, domain, conn))
+	(void)pthread_mutex_lock(&s->lock);
+	has_room = s->n_spares < VIRT_SPARES && find_spare(s, domain) == VIRT_SPARES;
+	(void)pthread_mutex_unlock(&s->lock);
+	if (!has_room || virt_connect(uri, &conn, NULL) < 0)
+		return;
+	(void)pthread_mutex_lock(&s->lock);
+	has_room = s->n_spares < VIRT_SPARES;
+	if (has_room)
+		s->spares[s->n_spares++] = (struct spare){*domain, conn};
+	(void)pthread_mutex_unlock(&s->lock);
+	if (!has_room)
 		(void)virConnectClose(conn); /* others were faster */
 }
 
