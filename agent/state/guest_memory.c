@@ -51,29 +51,23 @@ int vhca_guest_memory_check_limit(const struct vhca_guest_memory *memory, const 
 	return -ENOMEM;
 }
 
-static const char *room_label(char buf[static 64], const struct vhca_memory_room *room)
-{
-	if (!room->page_kib)
-		return "memory";
-	(void)snprintf(buf, 64, "huge pages of %" PRIu64 " KiB", room->page_kib);
-	return buf;
-}
-
 int vhca_guest_memory_check_room(const struct vhca_guest_memory *memory, const char *domain,
 				 const struct vhca_memory_room *room, uint64_t coming_kib,
 				 struct vhca_error *err)
 {
 	uint64_t free_kib = room->kib > coming_kib ? room->kib - coming_kib : 0;
-	char what[64], coming[96] = "";
+	char what[64] = "memory", coming[96] = "";
 
 	if (memory->pages == VHCA_PAGES_MIXED || memory->kib <= free_kib)
 		return 0;
 	if (coming_kib)
 		(void)snprintf(coming, sizeof(coming), ", %s of it for guests that are coming",
 			       NEED_STR(coming_kib));
+	if (room->page_kib)
+		(void)snprintf(what, sizeof(what), "huge pages of %" PRIu64 " KiB", room->page_kib);
 	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "guest_memory", 0,
 		       "guest %s needs %s of %s, all of which its VFs pin; %s available%s", domain,
-		       NEED_STR(memory->kib), room_label(what, room),
+		       NEED_STR(memory->kib), what,
 		       room->no_such_pages ? "none of that size is" : HAVE_STR(room->kib), coming);
 	if (room->page_kib)
 		vhca_error_hint(err,

@@ -140,12 +140,6 @@ static int load_bdf(const struct vhca_row *row, int col, bool *ret_has, struct v
 	return *ret_has ? vhca_journal_bdf(row, col, ret) : 0;
 }
 
-static int load_migration(const struct vhca_row *row, struct vhca_claim *c)
-{
-	c->migrating = vhca_row_text(row, CLAIM_MIGRATION)[0] != '\0';
-	return c->migrating ? vhca_journal_uuid(row, CLAIM_MIGRATION, &c->migration) : 0;
-}
-
 static int load_place(const struct vhca_row *row, struct vhca_claim *c)
 {
 	int64_t numa = vhca_row_i64(row, CLAIM_NUMA);
@@ -177,7 +171,10 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 {
 	int64_t ending = vhca_row_i64(row, CLAIM_ENDING);
 
-	if (load_names(row, c) < 0 || load_place(row, c) < 0 || load_migration(row, c) < 0 ||
+	c->migrating = vhca_row_text(row, CLAIM_MIGRATION)[0] != '\0';
+	if (c->migrating && vhca_journal_uuid(row, CLAIM_MIGRATION, &c->migration) < 0)
+		return -EBADMSG;
+	if (load_names(row, c) < 0 || load_place(row, c) < 0 ||
 	    vhca_custody_parse(vhca_row_text(row, CLAIM_CUSTODY), &c->custody) < 0 ||
 	    !is_up_to(row, CLAIM_LEASE, VHCA_CLAIM_LEASE_MAX) ||
 	    vhca_pkeys_parse(vhca_row_text(row, CLAIM_PKEYS), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
