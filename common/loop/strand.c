@@ -241,17 +241,6 @@ static void finish_list(struct job_list *list)
 	}
 }
 
-/* Waits for the running job; false if it still runs at the deadline. */
-static bool wait_idle_locked(struct vhca_strand *strand, uint32_t wait_ms)
-{
-	struct timespec deadline = vhca_cond_deadline(wait_ms);
-	int r = 0;
-
-	while (strand->running && r == 0)
-		r = pthread_cond_timedwait(&strand->changed, &strand->lock, &deadline);
-	return !strand->running;
-}
-
 /* Empties from into to, both lists being the strand's. */
 static void move_list(struct job_list *to, struct job_list *from)
 {
@@ -264,9 +253,11 @@ static void move_list(struct job_list *to, struct job_list *from)
 
 bool vhca_strand_free(struct vhca_strand *strand, uint32_t wait_ms)
 {
+	const struct timespec deadline = vhca_cond_deadline(wait_ms);
 	struct job_list dropped, finished;
 	const struct job *job;
 	bool idle, orphan;
+	int r = 0;
 
 	if (!strand)
 		return true;
@@ -275,7 +266,9 @@ bool vhca_strand_free(struct vhca_strand *strand, uint32_t wait_ms)
 	move_list(&dropped, &strand->queued);
 	strand->n_queued = 0;
 	pthread_cond_broadcast(&strand->changed);
-	idle = wait_idle_locked(strand, wait_ms);
+	while (strand->running && r == 0)
+		r = pthread_cond_timedwait(&strand->changed, &strand->lock, &deadline);
+	idle = !strand->running;
 	strand->abandoned = !idle;
 	move_list(&finished, &strand->finished);
 	pthread_mutex_unlock(&strand->lock);
