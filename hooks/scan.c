@@ -223,19 +223,6 @@ static enum state begin_tag(struct vhca_scan *scan)
 	return S_TAG;
 }
 
-/* A number as libvirt writes it ("0x0000"); a domain beyond 16 bits exists (VMD), but none of ours
- * is there. */
-static void on_address_attr(struct vhca_scan *scan)
-{
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(address_attrs); i++) {
-		if (!text_is(&scan->word, address_attrs[i].name))
-			continue;
-		if (scan->value.opaque ||
-		    vhca_parse_u32(scan->value.buf, 0, address_attrs[i].max, &scan->address[i]) < 0)
-			scan->address_bad = true;
-	}
-}
-
 /* An attribute has been read. word is its name, or the prefix of its name. */
 static enum state on_attr(struct vhca_scan *scan)
 {
@@ -243,8 +230,13 @@ static enum state on_attr(struct vhca_scan *scan)
 		return declare_prefix(scan, scan->hash) ? S_TAG : S_BROKEN;
 	if (scan->has_colon)
 		return S_TAG;
-	if (top(scan)->kind == K_ADDRESS)
-		on_address_attr(scan);
+	/* Numbers as libvirt writes them ("0x0000"); a domain beyond 16 bits exists (VMD), but none
+	 * of ours is there. */
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(address_attrs); i++)
+		if (top(scan)->kind == K_ADDRESS && text_is(&scan->word, address_attrs[i].name) &&
+		    (scan->value.opaque || vhca_parse_u32(scan->value.buf, 0, address_attrs[i].max,
+							  &scan->address[i]) < 0))
+			scan->address_bad = true;
 	/* Whether the tag is a marker shows only when all its attributes are known. */
 	if (scan->may_be_marker && text_is(&scan->word, "migration") && !scan->value.opaque)
 		(void)vhca_uuid_parse(scan->value.buf, &scan->migration); /* else it stays zero */
@@ -269,31 +261,21 @@ static void add_hostdev(struct vhca_scan *scan)
 	};
 }
 
-/*
- * An element below /domain/metadata. Whatever stands in the request's namespace is a request: the
- * agent knows better.
- */
-static void on_metadata(struct vhca_scan *scan)
+/* All attributes of a start tag have been read. */
+static enum state open_element(struct vhca_scan *scan)
 {
-	enum ns ns = ns_of(scan, scan->prefix);
+	struct vhca_scan_element *el = top(scan);
+	enum ns ns = scan->metadata_depth ? ns_of(scan, scan->prefix) : NS_OTHER;
 
+	if (!scan->type_matches)
+		el->kind = K_OTHER;
+	/* Whatever stands in the request's namespace is a request: the agent knows better. */
 	if (ns == NS_REQUEST)
 		scan->has_request = true;
 	if (ns == NS_AWAY && scan->may_be_marker && !scan->has_away) {
 		scan->has_away = true;
 		scan->away = scan->migration;
 	}
-}
-
-/* All attributes of a start tag have been read. */
-static enum state open_element(struct vhca_scan *scan)
-{
-	struct vhca_scan_element *el = top(scan);
-
-	if (!scan->type_matches)
-		el->kind = K_OTHER;
-	if (scan->metadata_depth)
-		on_metadata(scan);
 	if (el->kind == K_METADATA)
 		scan->metadata_depth = scan->depth;
 	if (el->kind == K_UUID)
