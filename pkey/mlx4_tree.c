@@ -151,18 +151,6 @@ void vhca_mlx4_close(struct vhca_mlx4_fn *fn)
 
 /* ---- ports ---- */
 
-static int is_ib_port(const struct vhca_mlx4_fn *fn, unsigned int port)
-{
-	char attr[PATH_LEN], layer[32];
-	int r;
-
-	snprintf(attr, sizeof(attr), "ports/%u/link_layer", port);
-	r = vhca_sysfs_read(fn->dev, attr, layer, sizeof(layer));
-	if (r < 0)
-		return r;
-	return strcmp(layer, "InfiniBand") == 0;
-}
-
 static int on_port(void *ctx, const char *name)
 {
 	unsigned int *mask = ctx;
@@ -177,8 +165,8 @@ static int on_port(void *ctx, const char *name)
 
 int vhca_mlx4_ib_ports(const struct vhca_mlx4_fn *fn, unsigned int *ret_mask)
 {
+	char attr[PATH_LEN], layer[32];
 	unsigned int mask = 0;
-	char attr[PATH_LEN];
 	int r;
 
 	snprintf(attr, sizeof(attr), "iov/%s/ports", fn->name);
@@ -188,10 +176,11 @@ int vhca_mlx4_ib_ports(const struct vhca_mlx4_fn *fn, unsigned int *ret_mask)
 	for (unsigned int port = 1; port <= VHCA_MLX4_PORTS; port++) {
 		if ((mask & 1u << (port - 1)) == 0)
 			continue;
-		r = is_ib_port(fn, port);
+		snprintf(attr, sizeof(attr), "ports/%u/link_layer", port);
+		r = vhca_sysfs_read(fn->dev, attr, layer, sizeof(layer));
 		if (r < 0)
 			return r;
-		if (r == 0)
+		if (strcmp(layer, "InfiniBand") != 0)
 			mask &= ~(1u << (port - 1));
 	}
 	*ret_mask = mask;

@@ -334,18 +334,6 @@ static void on_timer(void *arg)
 
 /* ---- events ---- */
 
-static void note_event(struct vhca_ports *ports, enum vhca_verbs_event event, uint8_t port)
-{
-	struct wishes none = {0}, *w = &none; /* the last for events without a port */
-
-	if (port >= 1 && port <= PORTS_MAX)
-		w = &ports->wishes[port - 1];
-	if (event == VHCA_VERBS_PKEYS)
-		w->pkeys = true;
-	if (event == VHCA_VERBS_REREGISTER)
-		w->reregister = true;
-}
-
 /* Takes what waits, so that a burst (GID_CHANGE comes once for each entry) costs one query. */
 static int drain(struct vhca_ports *ports, bool *ret_query)
 {
@@ -362,8 +350,13 @@ static int drain(struct vhca_ports *ports, bool *ret_query)
 			return 0;
 		if (event == VHCA_VERBS_OTHER)
 			continue;
-		note_event(ports, event, port);
 		*ret_query = true;
+		if (port < 1 || port > PORTS_MAX)
+			continue; /* an event without a port */
+		if (event == VHCA_VERBS_PKEYS)
+			ports->wishes[port - 1].pkeys = true;
+		if (event == VHCA_VERBS_REREGISTER)
+			ports->wishes[port - 1].reregister = true;
 	}
 	return 0;
 }

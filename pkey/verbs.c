@@ -150,15 +150,6 @@ static const struct {
 	{IBV_EVENT_GID_CHANGE, VHCA_VERBS_PORT},
 };
 
-static enum vhca_verbs_event translate(enum ibv_event_type type)
-{
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(events); i++) {
-		if (events[i].type == type)
-			return events[i].event;
-	}
-	return VHCA_VERBS_OTHER;
-}
-
 int vhca_verbs_next_event(struct vhca_verbs *verbs, enum vhca_verbs_event *ret, uint8_t *ret_port)
 {
 	struct ibv_async_event event;
@@ -170,7 +161,10 @@ int vhca_verbs_next_event(struct vhca_verbs *verbs, enum vhca_verbs_event *ret, 
 		*ret = VHCA_VERBS_NONE; /* the descriptor stays readable if a signal came between */
 		return 0;
 	}
-	*ret = translate(event.event_type);
+	*ret = VHCA_VERBS_OTHER;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(events); i++)
+		if (events[i].type == event.event_type)
+			*ret = events[i].event;
 	*ret_port = (uint8_t)event.element.port_num;
 	ibv_ack_async_event(&event);
 	return 0;
