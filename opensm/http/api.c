@@ -21,6 +21,7 @@
 #include "opensm/http/lids.h"
 #include "opensm/http/metrics.h"
 #include "opensm/http/readiness.h"
+#include "opensm/http/recent.h"
 
 /* How often it is looked whether OpenSM's tables can be had. */
 #define RESUME_MS 5
@@ -49,6 +50,7 @@ struct vhca_osm_api {
 	bool receiving; /* the server runs, and calls handlers */
 	/* Lists: one page is made at a time, between reports, which wait for none. */
 	struct vhca_osm_backlog lists;
+	struct vhca_osm_recent recent;
 };
 
 /* ---- while OpenSM computes ways ---- */
@@ -159,9 +161,16 @@ static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *
 		      const struct vhca_osm_binding *b, uint64_t from_port,
 		      struct vhca_osm_eviction *ret, struct vhca_error *err)
 {
+	const struct vhca_osm_binding *known =
+		vhca_osm_table_find(vhca_osm_service_table(api->service), b->vguid);
+	uint64_t old_port = known && !known->withdrawn ? known->port_guid : 0;
 	int r = vhca_osm_report_put(api->reports, b, from_port, ret, err);
 
-	return r < 0 ? r : pin(api, req, b->port_guid, err);
+	if (r < 0)
+		return r;
+	if (old_port && old_port != b->port_guid)
+		vhca_osm_recent_add_binding(&api->recent, b, old_port, ret);
+	return pin(api, req, b->port_guid, err);
 }
 
 /* ---- handlers ---- */
@@ -185,7 +194,7 @@ static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 		r = put_spoken(api, req, b, 0, &ev, err);
 	if (r < 0)
 		return r;
-	return vhca_osm_api_move_lid(api->service, api->mover, req, &move,
+	return vhca_osm_api_move_lid(api->service, api->mover, &api->recent, req, &move,
 				     vhca_osm_json_binding_now(api->service, b->vguid), err);
 }
 
@@ -252,7 +261,7 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	/* Behind the request for it, whose sender may be gone. */
 	frees = !keep && (move.changes || vhca_osm_mover_has_queued(api->mover, vguid));
 	if (r == 0 && frees)
-		r = vhca_osm_api_move_lid(api->service, api->mover, req, &move,
+		r = vhca_osm_api_move_lid(api->service, api->mover, &api->recent, req, &move,
 					  vhca_osm_json_binding_now(api->service, vguid), &err);
 	if (r < 0)
 		refuse(api, req, vguid, &err);
@@ -381,7 +390,8 @@ static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request 
 		return r;
 	body = vhca_osm_json_relocation(api->service, b, relocation);
 	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
-		return vhca_osm_api_move_lid(api->service, api->mover, req, &move, body, err);
+		return vhca_osm_api_move_lid(api->service, api->mover, &api->recent, req, &move,
+					     body, err);
 	reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 	return 0;
 }
@@ -538,7 +548,7 @@ static void forget_port(void *ctx, struct vhca_http_request *req)
 	struct vhca_osm_api *api = ctx;
 
 	if (!defer(api, req, forget_port))
-		vhca_osm_api_forget_port(api->service, api->mover, req);
+		vhca_osm_api_forget_port(api->service, api->mover, &api->recent, req);
 }
 
 static struct json_object *make_health(const struct vhca_osm_api *api, const char *status)
@@ -579,7 +589,10 @@ static void ask_mover(struct vhca_osm_api *api, struct vhca_http_request *req,
 
 static void put_lid(void *ctx, struct vhca_http_request *req)
 {
-	ask_mover(ctx, req, put_lid, vhca_osm_api_put_lid);
+	struct vhca_osm_api *api = ctx;
+
+	if (!defer(api, req, put_lid))
+		vhca_osm_api_put_lid(api->mover, &api->recent, req);
 }
 
 static void get_lid(void *ctx, struct vhca_http_request *req)
@@ -615,6 +628,14 @@ static void get_openapi(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_document(req, vhca_osm_openapi);
 }
 
+/* Does not need OpenSM's tables. */
+static void list_moves(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_osm_api *api = ctx;
+
+	vhca_http_reply(req, 200, vhca_osm_json_recent(&api->recent));
+}
+
 static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/bindings/{}", VHCA_CALLER_AGENT, put_binding},
 	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_AGENT, delete_binding,
@@ -623,6 +644,7 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/bindings", VHCA_CALLER_READ, list_bindings, "limit after port_guid"},
 	{"DELETE", "/v1/epochs/{}", VHCA_CALLER_ADMIN, forget_epoch},
 	{"POST", "/v1/moves", VHCA_CALLER_AGENT, post_move},
+	{"GET", "/v1/moves", VHCA_CALLER_READ, list_moves},
 	{"PUT", "/v1/members/{}", VHCA_CALLER_AGENT, put_member},
 	{"GET", "/v1/members", VHCA_CALLER_READ, list_members, "limit after port_guid"},
 	{"DELETE", "/v1/pins/{}", VHCA_CALLER_ADMIN, release_pin},

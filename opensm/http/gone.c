@@ -13,6 +13,7 @@
 struct burial {
 	struct vhca_http_request *req;
 	struct vhca_osm_service *service;
+	struct vhca_osm_recent *recent;
 	uint64_t port_guid;
 	size_t waits; /* for so many LIDs, and for the last of them to be queued */
 	size_t lids;
@@ -51,6 +52,7 @@ static void on_freed(void *arg, const struct vhca_osm_lid_move *move, const stru
 {
 	struct burial *burial = arg;
 
+	vhca_osm_recent_add_lid(burial->recent, move, err);
 	if (!err)
 		burial->lids += move->changes;
 	else if (!burial->err.kind)
@@ -59,7 +61,7 @@ static void on_freed(void *arg, const struct vhca_osm_lid_move *move, const stru
 }
 
 void vhca_osm_api_forget_port(struct vhca_osm_service *service, struct vhca_osm_mover *m,
-			      struct vhca_http_request *req)
+			      struct vhca_osm_recent *recent, struct vhca_http_request *req)
 {
 	struct burial *burial = calloc(1, sizeof(*burial));
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -70,8 +72,11 @@ void vhca_osm_api_forget_port(struct vhca_osm_service *service, struct vhca_osm_
 		vhca_http_reply_error(req, &err);
 		return;
 	}
-	*burial =
-		(struct burial){.req = req, .service = service, .waits = 1, .err = VHCA_ERROR_INIT};
+	*burial = (struct burial){.req = req,
+				  .service = service,
+				  .recent = recent,
+				  .waits = 1,
+				  .err = VHCA_ERROR_INIT};
 	r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &burial->port_guid, &burial->err);
 	if (r == 0)
 		r = vhca_osm_report_find_gone(vhca_osm_service_reports(service), burial->port_guid,

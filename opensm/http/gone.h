@@ -4,10 +4,11 @@
 /* DELETE /v1/ports/{port_guid}: of a node that does not come back. */
 #include "common/http/server.h"
 #include "opensm/bindings/service.h"
+#include "opensm/http/recent.h"
 #include "opensm/lids/mover.h"
 
 /* Replies once, when its guests' dynamic LIDs are free and all is on disk. */
 void vhca_osm_api_forget_port(struct vhca_osm_service *service, struct vhca_osm_mover *m,
-			      struct vhca_http_request *req);
+			      struct vhca_osm_recent *recent, struct vhca_http_request *req);
 
 #endif

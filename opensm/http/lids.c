@@ -145,6 +145,7 @@ static struct json_object *place_to_json(uint16_t lid, const struct vhca_osm_lid
 	vhca_json_add_bool(obj, "is_switch", place->is_switch);
 	vhca_json_add_guid(obj, "switch_guid", place->switch_guid);
 	vhca_json_add_u64(obj, "switch_port", place->switch_port);
+	vhca_json_add_guid(obj, "leaf_guid", place->leaf_guid);
 	return obj;
 }
 
@@ -175,19 +176,50 @@ struct json_object *vhca_osm_json_lids(const struct vhca_osm_mover *m,
 	return obj;
 }
 
-static void answer(void *arg, const struct vhca_osm_lid_move *move, const struct vhca_error *err)
-{
-	struct vhca_http_request *req = arg;
+/* A request that is answered when its LID has moved. */
+struct pending_answer {
+	struct vhca_osm_recent *recent;
+	struct vhca_http_request *req;
+	struct json_object *body; /* to which the move is added; NULL: the move is the answer */
+};
 
-	if (err)
-		vhca_http_reply_error(req, err);
-	else
-		vhca_http_reply(req, 200, vhca_osm_json_lid_move(move));
+static void on_lid_moved(void *arg, const struct vhca_osm_lid_move *move,
+			 const struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct pending_answer *pending = arg;
+	struct json_object *body = pending->body;
+
+	vhca_osm_recent_add_lid(pending->recent, move, err);
+	if (err) {
+		(void)json_object_put(body);
+		vhca_http_reply_error(pending->req, err);
+		return;
+	}
+	if (body)
+		vhca_json_add(body, "lid_move", vhca_osm_json_lid_move(move));
+	vhca_http_reply(pending->req, 200, body ? body : vhca_osm_json_lid_move(move));
 }
 
 /* ---- requests ---- */
 
-void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req)
+static int submit(struct vhca_osm_mover *m, struct vhca_osm_recent *recent,
+		  struct vhca_http_request *req, const struct vhca_osm_lid_move *want,
+		  struct vhca_error *err)
+{
+	struct pending_answer *pending = calloc(1, sizeof(*pending));
+	int r;
+
+	if (!pending)
+		return vhca_error_no_memory(err, "move");
+	*pending = (struct pending_answer){.recent = recent, .req = req};
+	r = vhca_osm_mover_submit(m, want, on_lid_moved, pending, err);
+	if (r < 0)
+		free(pending);
+	return r;
+}
+
+void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_osm_recent *recent,
+			  struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_move move = {.mode = VHCA_OSM_AUTO};
@@ -200,7 +232,7 @@ void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 	if (r == 0)
 		r = read_move(vhca_http_body(req), &move, &err);
 	if (r == 0 && !plan)
-		r = vhca_osm_mover_submit(m, &move, answer, req, &err);
+		r = submit(m, recent, req, &move, &err);
 	else if (r == 0)
 		r = vhca_osm_json_lid_plan(m, &move, &planned, &err);
 	if (r < 0)
@@ -289,29 +321,10 @@ void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request 
 
 /* ---- LIDs of bindings ---- */
 
-/* A report that is durable, and answered when its LID has moved. */
-struct pending_answer {
-	struct vhca_http_request *req;
-	struct json_object *body;
-};
-
-static void on_lid_moved(void *arg, const struct vhca_osm_lid_move *move,
-			 const struct vhca_error *err)
-{
-	VHCA_AUTO_FREE struct pending_answer *pending = arg;
-
-	if (err) {
-		(void)json_object_put(pending->body);
-		vhca_http_reply_error(pending->req, err);
-		return;
-	}
-	vhca_json_add(pending->body, "lid_move", vhca_osm_json_lid_move(move));
-	vhca_http_reply(pending->req, 200, pending->body);
-}
-
 int vhca_osm_api_move_lid(struct vhca_osm_service *service, struct vhca_osm_mover *m,
-			  struct vhca_http_request *req, const struct vhca_osm_lid_move *want,
-			  struct json_object *body, struct vhca_error *err)
+			  struct vhca_osm_recent *recent, struct vhca_http_request *req,
+			  const struct vhca_osm_lid_move *want, struct json_object *body,
+			  struct vhca_error *err)
 {
 	struct pending_answer *pending = calloc(1, sizeof(*pending));
 	int r;
@@ -320,7 +333,7 @@ int vhca_osm_api_move_lid(struct vhca_osm_service *service, struct vhca_osm_move
 		(void)json_object_put(body);
 		return vhca_error_no_memory(err, "move");
 	}
-	*pending = (struct pending_answer){.req = req, .body = body};
+	*pending = (struct pending_answer){.recent = recent, .req = req, .body = body};
 	r = vhca_osm_service_commit(service, err);
 	if (r == 0)
 		r = vhca_osm_mover_queue(m, want, on_lid_moved, pending, err);

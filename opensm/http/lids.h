@@ -8,6 +8,7 @@
 #include "common/http/server.h"
 #include "opensm/bindings/service.h"
 #include "opensm/http/json.h"
+#include "opensm/http/recent.h"
 #include "opensm/lids/mover.h"
 
 /*
@@ -23,8 +24,9 @@ int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *m
 struct json_object *vhca_osm_json_lids(const struct vhca_osm_mover *m,
 				       const struct vhca_osm_page *page);
 
-/* PUT /v1/lids/{lid}[?plan=1] */
-void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req);
+/* PUT /v1/lids/{lid}[?plan=1]; recent is borrowed until the mover has answered, as below. */
+void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_osm_recent *recent,
+			  struct vhca_http_request *req);
 /* GET /v1/lids/{lid} */
 void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *req);
 /* POST /v1/lids/rebalance, pause and resume */
@@ -38,7 +40,8 @@ void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request 
  * body, whatever comes of it.
  */
 int vhca_osm_api_move_lid(struct vhca_osm_service *service, struct vhca_osm_mover *m,
-			  struct vhca_http_request *req, const struct vhca_osm_lid_move *want,
-			  struct json_object *body, struct vhca_error *err);
+			  struct vhca_osm_recent *recent, struct vhca_http_request *req,
+			  const struct vhca_osm_lid_move *want, struct json_object *body,
+			  struct vhca_error *err);
 
 #endif

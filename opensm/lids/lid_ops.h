@@ -64,6 +64,8 @@ struct vhca_osm_lid_place {
 	uint64_t port_guid, node_guid,
 		/* switch: what the port is plugged into; 0 = none, or a switch itself */
 		switch_guid;
+	/* its switch, or, where that is a hypervisor, the leaf above; 0 = none */
+	uint64_t leaf_guid;
 	uint8_t switch_port;
 	bool is_switch;
 	char node[65]; /* NodeDescription */

@@ -40,6 +40,46 @@ void vhca_osm_places_unlist(struct osm_opensm *osm)
 	vhca_osm_unlock(osm);
 }
 
+/* Behind a port of a switch; NULL where no switch is. */
+static const osm_node_t *switch_behind(const osm_node_t *node, uint8_t port)
+{
+	const osm_physp_t *here = osm_node_get_physp_ptr((osm_node_t *)node, port);
+	const osm_physp_t *there = here ? here->p_remote_physp : NULL;
+
+	return there && there->p_node->sw ? there->p_node : NULL;
+}
+
+/* A switch that this one has a cable to, other than `but`; NULL if there is none. */
+static const osm_node_t *neighbour(const osm_node_t *node, const osm_node_t *but)
+{
+	for (uint8_t p = 1; p < node->sw->num_ports; p++) {
+		const osm_node_t *there = switch_behind(node, p);
+
+		if (there && there != but && there != node)
+			return there;
+	}
+	return NULL;
+}
+
+/*
+ * A hypervisor that is a switch has cables to its leaf alone, and a leaf to its only spine. But
+ * around that spine are leaves alone, and around a hypervisor's leaf are spines, too.
+ */
+static const osm_node_t *leaf_of(const osm_node_t *node)
+{
+	const osm_node_t *above = neighbour(node, NULL);
+
+	if (!above || neighbour(node, above))
+		return node;
+	for (uint8_t p = 1; p < above->sw->num_ports; p++) {
+		const osm_node_t *there = switch_behind(above, p);
+
+		if (there && there != above && neighbour(there, above))
+			return above;
+	}
+	return node;
+}
+
 static void describe(const osm_port_t *port, struct vhca_osm_lid_place *ret)
 {
 	const osm_physp_t *there = vhca_osm_switch_port(port);
@@ -48,9 +88,12 @@ static void describe(const osm_port_t *port, struct vhca_osm_lid_place *ret)
 	ret->node_guid = cl_ntoh64(osm_node_get_node_guid(port->p_node));
 	ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
 	(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
-	if (there && !ret->is_switch) {
+	if (ret->is_switch) {
+		ret->leaf_guid = cl_ntoh64(osm_node_get_node_guid(leaf_of(port->p_node)));
+	} else if (there) {
 		ret->switch_guid = cl_ntoh64(osm_node_get_node_guid(there->p_node));
 		ret->switch_port = there->port_num;
+		ret->leaf_guid = cl_ntoh64(osm_node_get_node_guid(leaf_of(there->p_node)));
 	}
 }
 
