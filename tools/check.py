@@ -485,7 +485,8 @@ def main():
     # pyenv and friends in front of the system's python3 break meson's find_program().
     os.environ["PATH"] = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
     os.environ["LC_ALL"] = "C.UTF-8"
-    groups = ["build", "test"] + (["cloud"] if "cloud" in wanted else []) + (["rig"] if {"rig", "pristine"} & set(wanted) else [])
+    sections = {"cloud": {"cloud"}, "browser": {"integration", "coverage"}, "rig": {"rig", "pristine"}}
+    groups = ["build", "test"] + [group for group, users in sections.items() if users & set(wanted)]
     if subprocess.run([str(ROOT / "tools/deps"), *groups]).returncode:
         return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)

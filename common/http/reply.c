@@ -12,6 +12,7 @@
 #define ETAG_SIZE     40
 #define JSON_TYPE     "application/json"
 #define PROBLEM_TYPE  "application/problem+json"
+#define PAGE_TYPE     "text/html; charset=utf-8"
 #define RETRY_AFTER_S "1" /* what is away comes back within seconds, or needs somebody */
 
 /* FNV-1a with the length beside it: an entity tag has to tell versions apart, not to resist
@@ -174,18 +175,32 @@ void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct 
 		send_or_keep(req, status, response, text);
 }
 
-void vhca_http_reply_document(struct vhca_http_request *req, const char *json)
+static void reply_static(struct vhca_http_request *req, const char *text, const char *type,
+			 const char *policy)
 {
-	size_t len = strlen(json);
+	size_t len = strlen(text);
 	struct MHD_Response *response =
-		MHD_create_response_from_buffer(len, (void *)json, MHD_RESPMEM_PERSISTENT);
+		MHD_create_response_from_buffer(len, (void *)text, MHD_RESPMEM_PERSISTENT);
 
 	if (!response) {
 		vhca_http_reply_response(req, MHD_HTTP_OK, NULL);
 		return;
 	}
-	add_header(response, "Content-Type", JSON_TYPE);
-	reply_tagged(req, response, json, len, 0);
+	add_header(response, "Content-Type", type);
+	add_header(response, "X-Content-Type-Options", "nosniff");
+	add_header(response, "Referrer-Policy", policy ? "no-referrer" : NULL);
+	add_header(response, "Content-Security-Policy", policy);
+	reply_tagged(req, response, text, len, 0);
+}
+
+void vhca_http_reply_document(struct vhca_http_request *req, const char *json)
+{
+	reply_static(req, json, JSON_TYPE, NULL);
+}
+
+void vhca_http_reply_page(struct vhca_http_request *req, const char *html, const char *policy)
+{
+	reply_static(req, html, PAGE_TYPE, policy);
 }
 
 /* Takes doc. */

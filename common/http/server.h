@@ -175,6 +175,8 @@ void vhca_http_do_not_time(struct vhca_http_request *req);
 void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body);
 /* 200 with a text of JSON that stays as it is as long as the server; it is not copied. To a GET. */
 void vhca_http_reply_document(struct vhca_http_request *req, const char *json);
+/* The same of HTML for a browser, which is to keep to the policy (Content-Security-Policy). */
+void vhca_http_reply_page(struct vhca_http_request *req, const char *html, const char *policy);
 /* Problem document with the status of err->kind (vhca_err_to_http). */
 void vhca_http_reply_error(struct vhca_http_request *req, const struct vhca_error *err);
 /* The same with a document (taken) that the caller made by vhca_json_problem(err) and added members

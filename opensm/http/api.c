@@ -20,6 +20,7 @@
 #include "opensm/http/json.h"
 #include "opensm/http/lids.h"
 #include "opensm/http/metrics.h"
+#include "opensm/http/page.h"
 #include "opensm/http/readiness.h"
 #include "opensm/http/recent.h"
 
@@ -628,12 +629,18 @@ static void get_openapi(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_document(req, vhca_osm_openapi);
 }
 
-/* Does not need OpenSM's tables. */
+/* Neither of the two needs OpenSM's tables. */
 static void list_moves(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_osm_api *api = ctx;
 
 	vhca_http_reply(req, 200, vhca_osm_json_recent(&api->recent));
+}
+
+static void get_page(void *ctx, struct vhca_http_request *req)
+{
+	(void)ctx;
+	vhca_http_reply_page(req, vhca_osm_page, vhca_osm_page_policy);
 }
 
 static const struct vhca_http_route routes[] = {
@@ -656,6 +663,7 @@ static const struct vhca_http_route routes[] = {
 	{"POST", "/v1/lids/pause", VHCA_CALLER_ADMIN, steer},
 	{"POST", "/v1/lids/resume", VHCA_CALLER_ADMIN, steer},
 	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},
+	{"GET", "/", VHCA_CALLER_READ, get_page},
 	{"GET", "/openapi.json", VHCA_CALLER_READ, get_openapi},
 	{"GET", "/metrics", VHCA_CALLER_METRICS, get_metrics},
 	{"GET", "/healthz", VHCA_CALLER_METRICS, get_health},
