@@ -3,9 +3,10 @@
 
 import json
 import re
+import textwrap
 
 from kit import tls
-from kit.base import RIG, wait_for
+from kit.base import RIG, ROOT, wait_for
 from kit.case import assert_scrubbed, case, check, equal
 from kit.hypervisors import OPENSM_CONF, OPENSM_PLUGIN, SM_ADDRESS
 from kit.story import Story
@@ -109,6 +110,40 @@ def lids_change(rig):
     Story(rig).wait_path(guid, before + 256)
     guest.wait_port(guid)
     none_quarantined(rig.hvb)
+
+
+def removal():
+    """The commands by which libvhcasm(7) removes the plugin, in the rig's unit."""
+    page = (ROOT / "docs/man/libvhcasm.7.rst").read_text("utf-8")
+    section = re.search(r"^REMOVAL\n=+\n(.*?)^LIMITS\n", page, re.M | re.S)[1]
+    block = re.search(r"^    vhcasmctl status\n(?:    .*\n)+", section, re.M)[0]
+    return "set -e\n" + re.sub(r"^(systemctl \w+ opensm)$", r"\1-vhcad", textwrap.dedent(block), flags=re.M)
+
+
+@case(kills=("hva opensm-vhcad",))
+def plugin_removed(rig):
+    """The plugin is removed as its page says: guests on both hosts keep GUIDs, keys and LIDs, and the SA its paths to them. Then it comes back."""
+    hosts = (rig.hva, rig.hvb)
+    guests = [rig.guest(host, n, ("ib0", "0x8001")).start() for n, host in enumerate(hosts, 1)]
+    vfs = [host.wait_attached(guest, granted=True) for host, guest in zip(hosts, guests)]
+    guids = [int(vf["requested"], 16) for vf in vfs]
+    places = lambda: [(host.facts().port_pkeys(), host.facts().lid, host.facts().pkey_map(vf["bdf"])) for host, vf in zip(hosts, vfs)]
+    wait_for(lambda: rig.hva.code("vhcasmctl status")[0] == 0, 60, "all in effect", 0.5)
+    before = places()
+    try:
+        rig.hva.sh(removal())
+        for guid, (_, lid, _) in zip(guids, before):
+            Story(rig).wait_path(guid, int(lid, 16))
+        equal(places(), before, "keys, LIDs and maps of both hosts")
+        for guest, guid in zip(guests, guids):
+            guest.wait_port(guid)
+        for host in hosts:
+            none_quarantined(host)
+    finally:
+        rig.hva.sh("rm -f /etc/opensm/partitions.conf*")
+        restart_opensm(rig.hva, plugin=True)
+    for host, guest, vf, guid in zip(hosts, guests, vfs, guids):
+        equal(whole_again(host, guest, vf["bdf"]), guid, f"vGUID of {host.name}")
 
 
 def requests(host):
