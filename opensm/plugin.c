@@ -174,6 +174,7 @@ static void take_over(struct plugin *p)
 		p->take_over_at = vhca_now_ms() + TAKE_OVER_MS;
 		return;
 	}
+	vhca_osm_api_take_over(p->api, was_standby);
 	atomic_store(&p->was_standby, false);
 	(void)sem_post(&p->take_over_done);
 	(void)vhca_osm_service_commit(p->service, NULL); /* tried again by publish() */

@@ -36,6 +36,8 @@
 #define VHCA_CODE_NOT_MASTER	    "not_master"
 #define VHCA_CODE_NOT_THE_OWNER	    "not_the_owner"
 #define VHCA_CODE_NOT_YOUR_PORT	    "not_your_port"
+#define VHCA_CODE_OWNER_DISPUTED    "owner_disputed"
+#define VHCA_CODE_OWNER_UNKNOWN	    "owner_unknown"
 #define VHCA_CODE_REBUILDING	    "rebuilding"
 #define VHCA_CODE_SUPERSEDED	    "superseded"
 #define VHCA_CODE_TABLE_FULL	    "table_full"

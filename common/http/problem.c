@@ -23,9 +23,11 @@ static const struct exception {
 	{VHCA_CODE_KEY_IN_USE, 409, true},     /* the first of these requests ends */
 	{VHCA_CODE_KEY_REUSED, 422, false},
 	{VHCA_CODE_METHOD_NOT_ALLOWED, 405, false},
-	{VHCA_CODE_NO_ROOT_PORT, 507, false}, /* the domain has to be changed */
-	{VHCA_CODE_NOT_MASTER, 421, true},    /* ask the master; mastership may come back */
-	{VHCA_CODE_REBUILDING, 409, true},    /* the SM still collects the agents' bindings */
+	{VHCA_CODE_NO_ROOT_PORT, 507, false},  /* the domain has to be changed */
+	{VHCA_CODE_NOT_MASTER, 421, true},     /* ask the master; mastership may come back */
+	{VHCA_CODE_OWNER_DISPUTED, 409, true}, /* when somebody has said whose it is */
+	{VHCA_CODE_OWNER_UNKNOWN, 409, true},  /* when others have reported */
+	{VHCA_CODE_REBUILDING, 409, true},     /* the SM still collects the agents' bindings */
 	{VHCA_CODE_UNAUTHORIZED, 401, false},
 	{VHCA_CODE_UNKNOWN_PORT, 409, true}, /* the port may come up */
 };

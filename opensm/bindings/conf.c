@@ -18,6 +18,7 @@ void vhca_osm_conf_set_defaults(struct vhca_osm_conf *conf)
 		.state_dir = "/var/lib/vhcasm",
 		.inherit_s = 600,
 		.keep_s = 600,
+		.settle_s = 120,
 		.policy = {.n_allowed = 1, .allowed = {{0x0001, 0x7ffe}}, .ipoib = true},
 	};
 }
@@ -185,6 +186,19 @@ static int set_dynamic(struct vhca_osm_conf *conf, const char *value, struct vhc
 	return 0;
 }
 
+static int set_tickets(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (vhca_parse_bool(value, &conf->tickets) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is neither yes nor no", value);
+	return 0;
+}
+
+static int set_settle(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_seconds(&conf->settle_s, value, err);
+}
+
 static const struct {
 	const char *section, *key;
 	int (*set)(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err);
@@ -205,6 +219,8 @@ static const struct {
 	{"partitions", "default_members", set_default_members},
 	{"partitions", "inherit", set_inherit},
 	{"partitions", "ipoib", set_ipoib},
+	{"tickets", "required", set_tickets},
+	{"tickets", "settle", set_settle},
 	{"lids", "enable", set_lids_move},
 	{"lids", "drain", set_drain, true},
 	{"lids", "dynamic", set_dynamic, true},

@@ -37,6 +37,8 @@ struct vhca_osm_conf {
 	uint32_t keep_s;	       /* [lids] keep [600]: seconds, 0 = for good */
 	struct vhca_osm_policy policy; /* [partitions] allowed, default_members, ipoib */
 	struct vhca_osm_agents agents; /* [agents] */
+	bool tickets;		       /* [tickets] required [no]: needs [agents] */
+	uint32_t settle_s;	       /* [tickets] settle [120]: seconds */
 };
 
 /* What an empty file means. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "opensm/http/api.h"
+#include "opensm/http/api_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,47 +12,18 @@
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "common/http/server.h"
-#include "opensm/http/backlog.h"
 #include "opensm/http/descriptors.h"
-#include "opensm/http/door.h"
 #include "opensm/http/fields.h"
 #include "opensm/http/gone.h"
 #include "opensm/http/json.h"
 #include "opensm/http/lids.h"
 #include "opensm/http/metrics.h"
+#include "opensm/http/owner.h"
 #include "opensm/http/page.h"
 #include "opensm/http/readiness.h"
-#include "opensm/http/recent.h"
 
 /* How often it is looked whether OpenSM's tables can be had. */
 #define RESUME_MS 5
-/* Lists that wait, and bytes that clients have to take; then one more is refused. */
-#define LISTS_MAX	64
-#define LISTS_BYTES_MAX (16 * 1024 * 1024)
-
-/* A report in memory, whose sender waits until it is on disk. */
-struct waiting {
-	struct vhca_http_request *req;
-	struct json_object *(*answer)(const struct vhca_osm_service *s, uint64_t guid);
-	uint64_t guid;
-	struct json_object *body; /* the answer, if answer() is NULL */
-};
-
-struct vhca_osm_api {
-	struct vhca_osm_service *service;
-	struct vhca_osm_reports *reports; /* the service's */
-	struct vhca_osm_mover *mover;
-	struct vhca_osm_door door;
-	struct vhca_http_server *server;
-	size_t n_waiting;
-	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
-	/* Requests that would wait for OpenSM's lock, and all others with them. */
-	struct vhca_osm_backlog deferred;
-	bool receiving; /* the server runs, and calls handlers */
-	/* Lists: one page is made at a time, between reports, which wait for none. */
-	struct vhca_osm_backlog lists;
-	struct vhca_osm_recent recent;
-};
 
 /* ---- while OpenSM computes ways ---- */
 
@@ -157,16 +128,28 @@ static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, ui
 	return vhca_osm_report_pin(api->reports, speaker(api, req, &node), port_guid, err);
 }
 
-/* check_speaker() has allowed it. */
+/* check_speaker() has allowed it. Whose it is then is written into b. */
+static int judge(struct vhca_osm_api *api, const struct vhca_http_request *req,
+		 struct vhca_osm_binding *b, const struct vhca_osm_proof *proof,
+		 struct vhca_error *err)
+{
+	struct vhca_osm_node node;
+
+	return vhca_osm_owners_judge(&api->owners, speaker(api, req, &node), b, proof, &b->owner,
+				     err);
+}
+
 static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *req,
-		      const struct vhca_osm_binding *b, uint64_t from_port,
-		      struct vhca_osm_eviction *ret, struct vhca_error *err)
+		      struct vhca_osm_binding *b, const struct vhca_osm_proof *proof,
+		      uint64_t from_port, struct vhca_osm_eviction *ret, struct vhca_error *err)
 {
 	const struct vhca_osm_binding *known =
 		vhca_osm_table_find(vhca_osm_service_table(api->service), b->vguid);
 	uint64_t old_port = known && !known->withdrawn ? known->port_guid : 0;
-	int r = vhca_osm_report_put(api->reports, b, from_port, ret, err);
+	int r = judge(api, req, b, proof, err);
 
+	if (r == 0)
+		r = vhca_osm_report_put(api->reports, b, from_port, ret, err);
 	if (r < 0)
 		return r;
 	if (old_port && old_port != b->port_guid)
@@ -185,14 +168,15 @@ static struct vhca_osm_lid_want dynamic_lid(const struct vhca_osm_binding *b)
 
 /* What the LID is refused for is known before the binding changes. */
 static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
-			const struct vhca_osm_binding *b, struct vhca_error *err)
+			struct vhca_osm_binding *b, const struct vhca_osm_proof *proof,
+			struct vhca_error *err)
 {
 	struct vhca_osm_lid_move move = {.want = dynamic_lid(b)};
 	struct vhca_osm_eviction ev;
 	int r = vhca_osm_mover_check(api->mover, &move, err);
 
 	if (r == 0)
-		r = put_spoken(api, req, b, 0, &ev, err);
+		r = put_spoken(api, req, b, proof, 0, &ev, err);
 	if (r < 0)
 		return r;
 	return vhca_osm_api_move_lid(api->service, api->mover, &api->recent, req, &move,
@@ -217,8 +201,8 @@ static void put_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = check_speaker(api, req, b.port_guid, &err);
 	if (r == 0)
-		r = dynamic ? put_with_lid(api, req, &b, &err)
-			    : put_spoken(api, req, &b, 0, &ev, &err);
+		r = dynamic ? put_with_lid(api, req, &b, &proof, &err)
+			    : put_spoken(api, req, &b, &proof, 0, &ev, &err);
 	if (r < 0)
 		refuse(api, req, b.vguid, &err);
 	else if (!dynamic)
@@ -236,7 +220,7 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
 	struct vhca_osm_node node;
 	const struct vhca_osm_node *by = speaker(api, req, &node);
-	bool keep = false, frees;
+	bool keep = false, kept, nothing = false, frees;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
 	if (defer(api, req, delete_binding))
@@ -248,15 +232,21 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_osm_read_keep(req, &keep, &err);
 	move.want.vguid = vguid;
+	kept = keep;
 	keep = keep || vhca_osm_node_leaves_rest(api->door.rules.agents, table, by, vguid, epoch,
 						 port_guid);
 	if (r == 0)
 		r = vhca_osm_report_check_withdrawer(api->reports, by, vguid, epoch, port_guid,
 						     &err);
+	if (r == 0)
+		r = vhca_osm_owners_check_withdrawal(&api->owners, by, vguid, epoch, &nothing,
+						     &err);
+	keep = keep || nothing;
 	if (r == 0 && !keep)
 		r = vhca_osm_mover_check(api->mover, &move, &err);
-	if (r == 0)
-		r = vhca_osm_report_withdraw(api->reports, vguid, epoch, port_guid, &err);
+	if (r == 0 && !nothing)
+		r = vhca_osm_owners_withdraw(&api->owners, api->reports, by, vguid, epoch,
+					     port_guid, kept, &err);
 	if (r == 0 && port_guid)
 		r = pin(api, req, port_guid, &err);
 	/* Behind the request for it, whose sender may be gone. */
@@ -307,6 +297,14 @@ static void release_pin(void *ctx, struct vhca_http_request *req)
 		forget_one(ctx, req, vhca_osm_json_pin, vhca_osm_report_unpin);
 }
 
+static void name_owner(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+
+	if (!defer(api, req, name_owner))
+		vhca_osm_api_name_owner(api->service, &api->owners, req);
+}
+
 static struct vhca_osm_lid_want moved_lid(const struct vhca_osm_binding *b,
 					  const struct vhca_osm_relocation *relocation)
 {
@@ -347,8 +345,8 @@ static int check_follow(const struct vhca_osm_api *api, const struct vhca_http_r
 
 /* Answers if it is done: nothing was changed. */
 static int prepare_relocation(struct vhca_osm_api *api, struct vhca_http_request *req,
-			      const struct vhca_osm_binding *b,
-			      struct vhca_osm_relocation *relocation, struct vhca_error *err)
+			      struct vhca_osm_binding *b, struct vhca_osm_relocation *relocation,
+			      struct vhca_error *err)
 {
 	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
 	struct json_object *plan = NULL, *body;
@@ -358,6 +356,8 @@ static int prepare_relocation(struct vhca_osm_api *api, struct vhca_http_request
 		r = vhca_osm_json_lid_plan(api->mover, &move, &plan, err);
 	if (r == 0)
 		r = check_place(api, b, relocation, err);
+	if (r == 0)
+		r = judge(api, req, b, &relocation->proof, err);
 	if (r == 0)
 		r = vhca_osm_report_prepare(api->reports, b, relocation->from_port,
 					    &relocation->eviction, err);
@@ -374,8 +374,8 @@ static int prepare_relocation(struct vhca_osm_api *api, struct vhca_http_request
 
 /* Both or nothing: what the LID's move would be refused for is known before the binding changes. */
 static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request *req,
-			     const struct vhca_osm_binding *b,
-			     struct vhca_osm_relocation *relocation, struct vhca_error *err)
+			     struct vhca_osm_binding *b, struct vhca_osm_relocation *relocation,
+			     struct vhca_error *err)
 {
 	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
 	struct json_object *body;
@@ -386,7 +386,8 @@ static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request 
 	if (r == 0)
 		r = check_place(api, b, relocation, err);
 	if (r == 0)
-		r = put_spoken(api, req, b, relocation->from_port, &relocation->eviction, err);
+		r = put_spoken(api, req, b, &relocation->proof, relocation->from_port,
+			       &relocation->eviction, err);
 	if (r < 0)
 		return r;
 	body = vhca_osm_json_relocation(api->service, b, relocation);
@@ -435,82 +436,6 @@ static void get_binding(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply_error(req, &err);
 	else
 		vhca_http_reply(req, 200, vhca_osm_json_binding_now(api->service, vguid));
-}
-
-static int check_list(const struct vhca_osm_api *api, struct vhca_error *err)
-{
-	struct vhca_http_stats stats;
-
-	vhca_http_server_stats(api->server, &stats);
-	if (api->lists.n < LISTS_MAX && stats.answering < LISTS_BYTES_MAX)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "too_many_lists", 0,
-			      "%u lists wait, and %llu KiB of answers are under way", api->lists.n,
-			      (unsigned long long)stats.answering / 1024);
-}
-
-/* How a page is asked for, and made. */
-struct listing {
-	int (*read)(struct vhca_http_request *req, struct vhca_osm_page *ret,
-		    struct vhca_error *err);
-	struct json_object *(*make)(const struct vhca_osm_api *api,
-				    const struct vhca_osm_page *page);
-};
-
-static void answer_list(struct vhca_osm_api *api, struct vhca_http_request *req,
-			vhca_osm_handler_fn handler, const struct listing *listing)
-{
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_osm_page page;
-	int r = listing->read(req, &page, &err);
-
-	if (r == 0 && api->receiving)
-		r = check_list(api, &err);
-	if (r < 0)
-		vhca_http_reply_error(req, &err);
-	else if (api->receiving)
-		vhca_osm_backlog_add(&api->lists, req, handler, api);
-	else
-		vhca_http_reply(req, 200, listing->make(api, &page));
-}
-
-static struct json_object *make_bindings(const struct vhca_osm_api *api,
-					 const struct vhca_osm_page *page)
-{
-	return vhca_osm_json_bindings(api->service, page);
-}
-
-static void list_bindings(void *ctx, struct vhca_http_request *req)
-{
-	static const struct listing bindings = {vhca_osm_read_page, make_bindings};
-
-	answer_list(ctx, req, list_bindings, &bindings);
-}
-
-static struct json_object *make_members(const struct vhca_osm_api *api,
-					const struct vhca_osm_page *page)
-{
-	return vhca_osm_json_members(api->service, page);
-}
-
-static void list_members(void *ctx, struct vhca_http_request *req)
-{
-	static const struct listing members = {vhca_osm_read_page, make_members};
-
-	answer_list(ctx, req, list_members, &members);
-}
-
-static struct json_object *make_lids(const struct vhca_osm_api *api,
-				     const struct vhca_osm_page *page)
-{
-	return vhca_osm_json_lids(api->mover, page);
-}
-
-static void list_lids(void *ctx, struct vhca_http_request *req)
-{
-	static const struct listing lids = {vhca_osm_read_lid_page, make_lids};
-
-	answer_list(ctx, req, list_lids, &lids);
 }
 
 static void put_member(void *ctx, struct vhca_http_request *req)
@@ -648,17 +573,18 @@ static const struct vhca_http_route routes[] = {
 	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_AGENT, delete_binding,
 	 "epoch port_guid keep_lid"},
 	{"GET", "/v1/bindings/{}", VHCA_CALLER_READ, get_binding},
-	{"GET", "/v1/bindings", VHCA_CALLER_READ, list_bindings, "limit after port_guid"},
+	{"GET", "/v1/bindings", VHCA_CALLER_READ, vhca_osm_list_bindings, "limit after port_guid"},
 	{"DELETE", "/v1/epochs/{}", VHCA_CALLER_ADMIN, forget_epoch},
+	{"PUT", "/v1/owners/{}", VHCA_CALLER_ADMIN, name_owner},
 	{"POST", "/v1/moves", VHCA_CALLER_AGENT, post_move},
 	{"GET", "/v1/moves", VHCA_CALLER_READ, list_moves},
 	{"PUT", "/v1/members/{}", VHCA_CALLER_AGENT, put_member},
-	{"GET", "/v1/members", VHCA_CALLER_READ, list_members, "limit after port_guid"},
+	{"GET", "/v1/members", VHCA_CALLER_READ, vhca_osm_list_members, "limit after port_guid"},
 	{"DELETE", "/v1/pins/{}", VHCA_CALLER_ADMIN, release_pin},
 	{"DELETE", "/v1/ports/{}", VHCA_CALLER_ADMIN, forget_port},
 	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid, "plan"},
 	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
-	{"GET", "/v1/lids", VHCA_CALLER_READ, list_lids, "limit after"},
+	{"GET", "/v1/lids", VHCA_CALLER_READ, vhca_osm_list_lids, "limit after"},
 	{"POST", "/v1/lids/rebalance", VHCA_CALLER_ADMIN, steer},
 	{"POST", "/v1/lids/pause", VHCA_CALLER_ADMIN, steer},
 	{"POST", "/v1/lids/resume", VHCA_CALLER_ADMIN, steer},
@@ -687,6 +613,7 @@ static int open_door(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 
 	if (r < 0)
 		return r;
+	vhca_osm_owners_init(&api->owners, conf, api->reports->table, api->door.auth);
 	limits.auth = api->door.auth;
 	limits.rules = &api->door.rules;
 	return vhca_http_server_new(conf->listen, conf->socket_mode, &limits, routes, api,
@@ -718,11 +645,17 @@ void vhca_osm_api_look(struct vhca_osm_api *api)
 	vhca_osm_door_look(&api->door);
 }
 
+void vhca_osm_api_take_over(struct vhca_osm_api *api, bool was_standby)
+{
+	vhca_osm_owners_take_over(&api->owners, was_standby);
+}
+
 struct vhca_osm_api *vhca_osm_api_free(struct vhca_osm_api *api)
 {
 	if (!api)
 		return NULL;
 	(void)vhca_http_server_free(api->server);
+	vhca_osm_owners_done(&api->owners);
 	vhca_osm_door_done(&api->door);
 	free(api);
 	return NULL;

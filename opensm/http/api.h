@@ -32,6 +32,8 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 		     struct vhca_error *err);
 /* See vhca_osm_door_look(). */
 void vhca_osm_api_look(struct vhca_osm_api *api);
+/* This has become master; was_standby: what it knows of owners is of an earlier time. */
+void vhca_osm_api_take_over(struct vhca_osm_api *api, bool was_standby);
 struct vhca_osm_api *vhca_osm_api_free(struct vhca_osm_api *api);
 
 /* Readable when vhca_osm_api_run() has something to do. */

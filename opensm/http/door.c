@@ -21,6 +21,10 @@ static bool is_agent(const void *agents, const char *name)
 static int check_agents(const struct vhca_osm_conf *conf, const struct vhca_caller_rules *rules,
 			struct vhca_error *err)
 {
+	if (!conf->agents.listed && conf->tickets)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "[tickets] required = yes: without [agents] no node has a "
+				      "name or a key by which one could name another");
 	if (!conf->agents.listed)
 		return 0;
 	if (!is_on_network(conf) || !conf->tls_ca[0])

@@ -4,8 +4,8 @@
 /* The JSON answers of the API. The caller puts what is returned. */
 #include <json-c/json_object.h>
 
-#include "common/ticket/ticket.h"
 #include "opensm/bindings/service.h"
+#include "opensm/tickets/chain.h"
 
 /* Rows of one list answer, unless ?limit= says less. */
 #define VHCA_OSM_PAGE_MAX 512
@@ -20,13 +20,6 @@ struct vhca_osm_page {
 
 #define VHCA_OSM_RELOCATION_ID_MAX 64
 #define VHCA_OSM_VPORT_MAX	   253 /* a switch has 254 ports, and one is the PF's */
-
-/* By which a report proves that the vGUID is the sender's; the texts are the body's. */
-struct vhca_osm_proof {
-	size_t n_tickets;
-	const char *tickets[VHCA_TICKETS_MAX]; /* oldest first */
-	bool settled; /* its guest has it: the former owner does not get it back */
-};
 
 enum vhca_osm_lid_policy {
 	VHCA_OSM_LID_HOST,     /* the vGUID has none of its own */

@@ -247,7 +247,7 @@ class Door(Case):
         self.assertIn("2 of 3 nodes in [agents] have no port in their line", sm.log())
 
     def test_a_node_takes_what_runs_at_another(self):
-        """Open until there are tickets (docs/design/0014-authority.md): a node's own certificate, its own port, and the next epoch are enough."""
+        """Open without tickets (docs/design/0014-authority.md): a node's own certificate, its own port, and the next epoch are enough."""
         agents, hosts = {"hv1": "named", "hv2": "by-address"}, {"hv1": 2, "hv2": 3}
         vguid, port = "0x02c9ab00000000aa", {who: fabric.port_guid(host) for who, host in hosts.items()}
         sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
@@ -275,6 +275,56 @@ class Door(Case):
         self.assertEqual((status, doc["code"], doc["port_guid"]), (409, "superseded", port["hv2"]))
         print("# open: a node takes what runs at another one, key and GUID", flush=True)
         self.assertEqual(self.ask(f"/v1/bindings/{vguid}?epoch=2", client="by-uri", method="DELETE")[0], 200)
+        self.assertEqual(sm.stop(), 0)
+
+    def test_with_tickets_a_node_takes_nothing_that_runs_at_another(self):
+        """The same with `[tickets] required`: it is refused, and told to wait by a master that has lost its state. Admin says whose it is."""
+        agents, hosts = {"hv1": "named", "hv2": "by-address"}, {"hv1": 2, "hv2": 3}
+        vguid, port = "0x02c9ab00000000aa", {who: fabric.port_guid(host) for who, host in hosts.items()}
+        sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
+        sm.conf += ("roles = cert:spiffe://x/y:admin\n[tickets]\nrequired = yes\nsettle = 0\n[agents]\n"
+                    f"hv1 = cert:hv1.example.org {port['hv1']}\nhv2 = cert:2001:db8::7 {port['hv2']}\n")
+
+        def report(who, epoch, **more):
+            body = {"epoch": epoch, "port_guid": port[who], "gid_index": 1, "lid": 0, "pkeys": ["0x8001"], **more}
+            status, doc = self.ask(f"/v1/bindings/{vguid}", None, agents[who], "PUT", body)
+            return doc.get("code", status)
+
+        def withdraw(who, epoch, more=""):
+            status, doc = self.ask(f"/v1/bindings/{vguid}?epoch={epoch}&port_guid={port[who]}{more}", None, agents[who], "DELETE")
+            return doc.get("code", status)
+
+        def start():
+            sm.start(wait=False)
+            fabric.wait_for("OpenSM is ready", lambda: sm.alive() and self.ask("/readyz", client="by-uri")[0] == 200, 20)
+
+        def owner(client, who):
+            status, doc = self.ask(f"/v1/owners/{vguid}", None, client, "PUT", {"port_guid": port[who]})
+            return doc.get("code", status)
+
+        start()
+        self.assertEqual(report("hv1", 1, settled=True), 200)
+        fabric.wait_for("hv1's port has its key", lambda: self.fabric.has(hosts["hv1"], "0x8001"), 20)
+        move = {"id": "1", "epoch": 2, "vguid": vguid, "phase": "commit", "from": {"port_guid": port["hv1"], "gid_index": 1},
+                "to": {"port_guid": port["hv2"], "gid_index": 1}, "pkeys": ["0x8001"]}
+        for phase in ("prepare", "commit"):
+            self.assertEqual(self.ask("/v1/moves", None, agents["hv2"], "POST", {**move, "phase": phase})[1]["code"], "not_the_owner")
+        self.assertEqual([report("hv2", 2), report("hv2", 2**40), withdraw("hv2", 2**40)], ["not_the_owner"] * 3)
+        self.assertEqual([report("hv2", 2, tickets=["vhca-ticket-1 of mine"]), report("hv2", 2, tickets=["x"] * 5)], ["bad_ticket", "bad_request"])
+        self.assertEqual(withdraw("hv1", 1, "&keep_lid=yes"), 200)    # on its way
+        self.assertEqual([report("hv2", 2), withdraw("hv2", 2)], ["not_the_owner"] * 2)
+        self.assertEqual(report("hv1", 2), 200)
+        self.assertEqual([owner(agents["hv2"], "hv2"), owner("by-uri", "hv2")], ["role_needed", 200])    # hv1 is known to be dead
+        self.assertEqual([report("hv1", 3), report("hv2", 3), report("hv1", 2)], ["not_the_owner", 200, "superseded"])
+        fabric.wait_for("the key has gone with it", lambda: self.fabric.has(hosts["hv2"], "0x8001") and not self.fabric.has(hosts["hv1"], "0x8001"), 20)
+        self.assertEqual(withdraw("hv2", 3), 200)    # that is nobody's
+        self.assertEqual(report("hv1", 4), 200)
+        self.assertEqual(sm.stop(), 0)
+        os.unlink(os.path.join(sm.dir, "state", "bindings"))
+        sm.conf = sm.conf.replace("settle = 0", "settle = 600")
+        start()
+        self.assertEqual([report("hv2", 9), report("hv1", 4)], ["owner_unknown"] * 2)
+        self.assertEqual([owner("by-uri", "hv1"), report("hv1", 4), report("hv2", 9)], [200, 200, "not_the_owner"])
         self.assertEqual(sm.stop(), 0)
 
     def test_who_is_refused_in_a_loop_does_not_fill_the_log(self):
@@ -311,6 +361,7 @@ class Door(Case):
         door = {"tls_certificate": "server.pem", "tls_key": "server.key"}
         for keys, lines, words in (({**door, "tls_ca": "ca.pem"}, "roles = cert:x:agent+read\n[agents]\n", "[http] roles: agent+read is given by [agents]"),
                                    ({**door, "token_file": "tokens"}, "[agents]\n", "[agents] lists certificates, and nobody shows one"),
+                                   ({**door, "tls_ca": "ca.pem"}, "[tickets]\nrequired = yes\n", "[tickets] required = yes: without [agents] no node has a name or a key"),
                                    ({**door, "tls_ca": "ca.pem"}, "[agents]\na = cert:x\nb = cert:x\n", "\"cert:x\" stands twice in [agents]"),
                                    ({**door, "tls_ca": "ca.pem"}, "[agents]\na = x\n", "\"x\" is not cert:NAME")):
             with self.subTest(words):

@@ -46,7 +46,8 @@ LAYERS = {
     "ctl/plugin": ["common/base", "common/http", "ctl/cli", "opensm/bindings/conf.h"],
     "opensm/bindings": ["common/base", "common/ini"],
     "opensm/lids": ["common/base"],
-    "opensm/http": ["common/base", "common/http", "common/ticket", "opensm/bindings", "opensm/lids"],
+    "opensm/tickets": ["common/base", "common/http", "common/ticket", "opensm/bindings"],
+    "opensm/http": ["common/base", "common/http", "common/ticket", "opensm/bindings", "opensm/lids", "opensm/tickets"],
     "opensm/osm": ["common/base", "opensm/bindings/subnet.h", "opensm/lids"],  # plugin.c joins it with the service
     "opensm": ["common/base", "common/http", "opensm/bindings", "opensm/lids", "opensm/http", "opensm/osm"],
     "tests": None,  # free

@@ -12,6 +12,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "opensm/bindings/service.h"
+#include "opensm/tickets/owners.h"
 #include "tests/unit/opensm/plugin.h"
 #include "tests/unit/unit.h"
 
@@ -349,7 +350,7 @@ static void nobody_binds_all_there_is(void **state)
 	vhca_log_set_level(VHCA_LOG_INFO);
 }
 
-/* ---- what is open until there are tickets (docs/design/0014-authority.md) ---- */
+/* ---- what is open without tickets (docs/design/0014-authority.md) ---- */
 
 #define PORT_C FALSE_PORT(2)
 
@@ -389,8 +390,8 @@ static void the_state_is_lost(struct plugin *p)
 }
 
 /*
- * hv2 has a certificate, and PORT_B. Each of these succeeds today; with tickets hv2 is refused, and
- * the owner's report is accepted.
+ * hv2 has a certificate, and PORT_B. Each of these succeeds; with tickets hv2 is refused, and the
+ * owner's report is accepted.
  */
 static const struct theft {
 	const char *of;
@@ -398,15 +399,17 @@ static const struct theft {
 	uint64_t epoch; /* hv2's */
 	const struct vhca_osm_node *owner;
 	uint64_t owners_epoch, owners_port;
+	const char *told; /* with tickets */
 } thefts[] = {
-	{"what another node has", it_runs_at_a, 6, &hv1, 5, FALSE_PORT_A},
+	{"what another node has", it_runs_at_a, 6, &hv1, 5, FALSE_PORT_A, "not_the_owner"},
 	{"the same, as if somebody had vouched", it_runs_at_a, UINT64_C(1) << 32, &hv1, 5,
-	 FALSE_PORT_A},
-	{"what comes to hv3, before its source is heard", it_runs_at_a, 7, &hv3, 6, PORT_C},
+	 FALSE_PORT_A, "not_the_owner"},
+	{"what comes to hv3, before its source is heard", it_runs_at_a, 7, &hv3, 6, PORT_C,
+	 "not_the_owner"},
 	{"what comes to hv3, after its source has withdrawn", a_has_withdrawn_it, 7, &hv3, 6,
-	 PORT_C},
+	 PORT_C, "not_the_owner"},
 	{"what a manager does not know that has lost its state", the_state_is_lost, 6, &hv1, 5,
-	 FALSE_PORT_A},
+	 FALSE_PORT_A, "owner_unknown"},
 };
 
 static void take(struct plugin *p, const struct theft *theft)
@@ -434,6 +437,56 @@ static void a_node_takes_what_is_anothers(void **state)
 
 		assert_int_equal(plugin_setup(&p), 0);
 		take(p, &thefts[i]);
+		assert_int_equal(plugin_teardown(&p), 0);
+	}
+}
+
+static const char *judge(struct plugin *p, struct vhca_osm_owners *owners,
+			 const struct vhca_osm_node *by, uint64_t epoch, uint64_t port)
+{
+	static struct vhca_error err;
+	const struct vhca_osm_binding b = {.vguid = FALSE_GUID, .epoch = epoch, .port_guid = port};
+	const struct vhca_osm_proof none = {.n_tickets = 0};
+	struct vhca_osm_owner owner;
+	const char *code = speak(p, by, port);
+
+	err = (struct vhca_error)VHCA_ERROR_INIT;
+	if (!*code)
+		(void)vhca_osm_owners_judge(owners, by, &b, &none, &owner, &err);
+	return *code ? code : err.code;
+}
+
+/* In its state hv1 has withdrawn it to hand it over. */
+static void refuse(struct plugin *p, const struct theft *theft)
+{
+	struct vhca_osm_owners owners;
+	const struct vhca_osm_owner kept = {.kept = true};
+
+	p->subnet.anything = p->conf.tickets = true;
+	theft->before(p);
+	vhca_osm_owners_init(&owners, &p->conf, plugin_reports(p)->table, NULL);
+	if (theft->before == a_has_withdrawn_it)
+		vhca_osm_table_set_owner(plugin_reports(p)->table, FALSE_GUID, &kept);
+	assert_string_equal(judge(p, &owners, &hv2, theft->epoch, FALSE_PORT_B), theft->told);
+	owners.settle_at = 0;
+	if (theft->before == the_state_is_lost) /* it has asked, and hv1 not yet */
+		assert_int_equal(
+			vhca_osm_owners_name(&owners, FALSE_GUID, theft->owners_port, NULL), 0);
+	if (theft->owner == &hv1)
+		assert_string_equal(
+			judge(p, &owners, &hv1, theft->owners_epoch, theft->owners_port), "");
+	vhca_osm_owners_done(&owners);
+}
+
+/* hv3's ticket is test_osm_owners'. */
+static void with_tickets_it_is_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(thefts); i++) {
+		void *p;
+
+		assert_int_equal(plugin_setup(&p), 0);
+		refuse(p, &thefts[i]);
 		assert_int_equal(plugin_teardown(&p), 0);
 	}
 }
@@ -484,6 +537,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_binds_all_there_is, plugin_setup,
 						plugin_teardown),
 		cmocka_unit_test(a_node_takes_what_is_anothers),
+		cmocka_unit_test(with_tickets_it_is_refused),
 		cmocka_unit_test_setup_teardown(a_node_raises_what_another_has_withdrawn,
 						plugin_setup, plugin_teardown),
 	};

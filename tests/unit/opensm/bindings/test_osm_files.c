@@ -443,6 +443,8 @@ static void shipped_configuration_equals_the_defaults(void **state)
 	assert_memory_equal(shipped.policy.allowed, defaults.policy.allowed,
 			    defaults.policy.n_allowed * sizeof(struct vhca_osm_range));
 	assert_int_equal(shipped.inherit_s, defaults.inherit_s);
+	assert_int_equal(shipped.tickets, defaults.tickets);
+	assert_int_equal(shipped.settle_s, defaults.settle_s);
 	assert_int_equal(shipped.policy.ipoib, defaults.policy.ipoib);
 	assert_int_equal(shipped.policy.default_limited, defaults.policy.default_limited);
 	assert_int_equal(shipped.lids_move, defaults.lids_move);

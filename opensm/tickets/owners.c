@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/tickets/owners.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/codes.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+
+/* Of bids at one port: more than any adapter has VFs. */
+#define BIDS_AT_MAX 256
+
+/* Who has asked for what has no owner. */
+struct bid {
+	uint64_t vguid; /* key; must stay first */
+	char node[VHCA_OSM_NODE_MAX];
+	uint64_t epoch, port_guid;
+	uint64_t counted_at; /* a port */
+	bool disputed;
+	size_t n_signers; /* who have handed it on to him, and at which epochs */
+	struct {
+		char node[VHCA_NAME_MAX];
+		uint64_t epoch;
+	} signers[VHCA_TICKETS_MAX];
+};
+
+struct share {
+	uint64_t port_guid; /* key; must stay first */
+	size_t n;
+};
+
+struct report {
+	const struct vhca_osm_node *by;
+	const struct vhca_osm_binding *want, *known; /* NULL = nothing is */
+	const struct vhca_osm_proof *proof;
+	struct vhca_osm_chain chain; /* of that, once it was looked at */
+};
+
+void vhca_osm_owners_init(struct vhca_osm_owners *owners, const struct vhca_osm_conf *conf,
+			  struct vhca_osm_table *table, const struct vhca_http_auth *auth)
+{
+	*owners = (struct vhca_osm_owners){.conf = conf, .table = table, .auth = auth};
+	vhca_osm_owners_take_over(owners, false);
+}
+
+void vhca_osm_owners_done(struct vhca_osm_owners *owners)
+{
+	vhca_osm_guid_map_done(&owners->bids, free);
+	vhca_osm_guid_map_done(&owners->shares, free);
+}
+
+void vhca_osm_owners_take_over(struct vhca_osm_owners *owners, bool was_standby)
+{
+	vhca_osm_owners_done(owners);
+	owners->settle_at = vhca_now_ms() + (uint64_t)owners->conf->settle_s * 1000;
+	for (size_t i = 0;
+	     owners->conf->tickets && was_standby && i < vhca_osm_table_records(owners->table);
+	     i++) {
+		const struct vhca_osm_binding *b = vhca_osm_table_record(owners->table, i);
+		struct vhca_osm_owner owner = b->owner;
+
+		if (owner.doubt == VHCA_OSM_DOUBT_NONE)
+			owner.doubt = VHCA_OSM_DOUBT_STALE;
+		vhca_osm_table_set_owner(owners->table, b->vguid, &owner);
+	}
+}
+
+/* Of nobody's port, the one who says that it is his. */
+static bool has_port(const struct vhca_osm_owners *o, const struct report *report,
+		     uint64_t port_guid)
+{
+	const char *node = vhca_osm_node_of(&o->conf->agents, o->table, port_guid);
+
+	return node ? strcmp(node, report->by->name) == 0 : port_guid == report->want->port_guid;
+}
+
+/* ---- refusals ---- */
+
+static void hint_at_admin(uint64_t vguid, struct vhca_error *err)
+{
+	vhca_error_hint(err,
+			"whoever has the role admin says whose it is, if no ticket does: PUT "
+			"/v1/owners/%s",
+			VHCA_GUID_STR(vguid));
+}
+
+static int not_the_owner(const struct vhca_osm_node *by, const struct vhca_osm_binding *known,
+			 struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_NOT_THE_OWNER, 0,
+			       "%s is port %s's at epoch %" PRIu64
+			       ", and no ticket leads from there to %s",
+			       VHCA_GUID_STR(known->vguid), VHCA_GUID_STR(known->port_guid),
+			       known->epoch, by->name);
+
+	hint_at_admin(known->vguid, err);
+	return r;
+}
+
+static int not_known_yet(uint64_t vguid, const char *why, struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_OWNER_UNKNOWN, 0,
+			       "whose %s is, is not known yet: %s", VHCA_GUID_STR(vguid), why);
+
+	hint_at_admin(vguid, err);
+	return r;
+}
+
+static int disputed(uint64_t vguid, struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_OWNER_DISPUTED, 0,
+			       "two nodes have asked for %s, and no ticket joins them",
+			       VHCA_GUID_STR(vguid));
+
+	vhca_error_hint(err, "whoever has the role admin says whose it is: PUT /v1/owners/%s",
+			VHCA_GUID_STR(vguid));
+	return r;
+}
+
+/* ---- what has an owner ---- */
+
+/* The tickets of a party are not looked at: one that has expired since refuses nobody. */
+static int read_chain(const struct vhca_osm_owners *o, struct report *report,
+		      struct vhca_error *err)
+{
+	return vhca_osm_chain_read(o->auth, &o->conf->agents, report->want->vguid, report->proof,
+				   &report->chain, err);
+}
+
+static int judge_stranger(const struct vhca_osm_owners *o, struct report *report,
+			  struct vhca_osm_owner *ret, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = report->known;
+	const char *node = vhca_osm_node_of(&o->conf->agents, o->table, known->port_guid);
+	const struct vhca_osm_step *last;
+	uint64_t signer = 0;
+
+	if (!node)
+		return not_known_yet(known->vguid, "its last port has no node", err);
+	if (read_chain(o, report, err) < 0)
+		return -EACCES;
+	last = vhca_osm_chain_follow(&report->chain, node, known->epoch, known->port_guid, &signer);
+	if (!last || strcmp(last->to->node, report->by->name) != 0 ||
+	    last->port_guid != report->want->port_guid || last->epoch > report->want->epoch)
+		return not_the_owner(report->by, known, err);
+	ret->other_port = signer;
+	return 0;
+}
+
+static int judge_known(const struct vhca_osm_owners *o, struct report *report,
+		       struct vhca_osm_owner *ret, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = report->known;
+	const struct vhca_osm_owner *owner = &known->owner;
+
+	if (known->withdrawn && !owner->kept)
+		return 0;
+	if (has_port(o, report, known->port_guid))
+		ret->other_port = owner->other_port;
+	else if (owner->other_port && has_port(o, report, owner->other_port))
+		ret->other_port = known->port_guid;
+	else
+		return judge_stranger(o, report, ret, err);
+	return 0;
+}
+
+/* ---- what has none ---- */
+
+static struct share *share_of(struct vhca_osm_owners *o, uint64_t port_guid)
+{
+	struct share *found = vhca_osm_guid_map_find(&o->shares, port_guid);
+	VHCA_AUTO_FREE struct share *share = found ? NULL : calloc(1, sizeof(*share));
+
+	if (!share)
+		return found;
+	share->port_guid = port_guid;
+	return vhca_osm_guid_map_add(&o->shares, share) < 0 ? NULL : vhca_steal_ptr(&share);
+}
+
+static void bid_set(struct bid *bid, const struct report *report)
+{
+	const struct vhca_osm_chain *chain = &report->chain;
+
+	(void)vhca_strcpy(bid->node, sizeof(bid->node), report->by->name); /* as its pin */
+	bid->epoch = report->want->epoch;
+	bid->port_guid = report->want->port_guid;
+	bid->n_signers = chain->n;
+	for (size_t i = 0; i < chain->n; i++) {
+		(void)vhca_strcpy(bid->signers[i].node, sizeof(bid->signers[i].node),
+				  chain->steps[i].from->node); /* same size */
+		bid->signers[i].epoch = chain->steps[i].epoch;
+	}
+}
+
+/* What has no room is not remembered: it is told to wait all the same. */
+static void bid_new(struct vhca_osm_owners *o, const struct report *report)
+{
+	struct share *share = share_of(o, report->want->port_guid);
+	VHCA_AUTO_FREE struct bid *bid = calloc(1, sizeof(*bid));
+
+	if (!share || !bid || share->n >= BIDS_AT_MAX || o->bids.n >= VHCA_OSM_BINDINGS_MAX)
+		return;
+	bid->vguid = report->want->vguid;
+	bid->counted_at = share->port_guid;
+	bid_set(bid, report);
+	if (vhca_osm_guid_map_add(&o->bids, bid) < 0)
+		return;
+	(void)vhca_steal_ptr(&bid);
+	share->n++;
+}
+
+/* Somebody else has asked before. */
+static void bid_compare(struct vhca_osm_owners *o, struct bid *bid, const struct report *report)
+{
+	const struct vhca_osm_binding *want = report->want;
+	struct vhca_osm_owner owner =
+		report->known ? report->known->owner : (struct vhca_osm_owner){.kept = false};
+	uint64_t signer;
+	const struct vhca_osm_step *last = vhca_osm_chain_follow(
+		&report->chain, bid->node, bid->epoch, bid->port_guid, &signer);
+
+	if (last && last->to == report->by->line && last->port_guid == want->port_guid &&
+	    last->epoch <= want->epoch) {
+		bid_set(bid, report);
+		return;
+	}
+	/* Since he has asked: an older ticket may be over, which is not known here. */
+	for (size_t i = 0; i < bid->n_signers; i++)
+		if (strcmp(bid->signers[i].node, report->by->name) == 0 &&
+		    bid->signers[i].epoch > want->epoch)
+			return;
+	if (bid->disputed)
+		return;
+	bid->disputed = true;
+	owner.doubt = VHCA_OSM_DOUBT_DISPUTED;
+	if (report->known) /* else this is not kept over a restart, after which all report anew */
+		vhca_osm_table_set_owner(o->table, want->vguid, &owner);
+	vhca_log_error("%s: %s and %s have asked for it, and no ticket joins them; whoever has the "
+		       "role admin says whose it is: PUT /v1/owners/%s",
+		       VHCA_GUID_STR(want->vguid), bid->node, report->by->name,
+		       VHCA_GUID_STR(want->vguid));
+}
+
+static int judge_unknown(struct vhca_osm_owners *o, struct report *report,
+			 struct vhca_osm_owner *ret, struct vhca_error *err)
+{
+	struct bid *bid = vhca_osm_guid_map_find(&o->bids, report->want->vguid);
+	bool waits = vhca_now_ms() < o->settle_at;
+
+	if (report->known && report->known->owner.doubt == VHCA_OSM_DOUBT_DISPUTED)
+		return disputed(report->want->vguid, err);
+	if (!bid && !waits)
+		return report->known ? judge_known(o, report, ret, err) : 0;
+	(void)read_chain(o, report, NULL); /* what is not valid joins nobody */
+	if (bid && strcmp(bid->node, report->by->name) != 0)
+		bid_compare(o, bid, report);
+	else if (bid)
+		bid_set(bid, report);
+	else
+		bid_new(o, report);
+	if (waits)
+		return not_known_yet(report->want->vguid, "all have time to report", err);
+	if (bid->disputed)
+		return disputed(report->want->vguid, err);
+	if (strcmp(bid->node, report->by->name) != 0)
+		return not_known_yet(report->want->vguid, "another node has asked for it", err);
+	return 0;
+}
+
+static void drop_bid(struct vhca_osm_owners *o, uint64_t vguid)
+{
+	struct bid *bid = vhca_osm_guid_map_remove(&o->bids, vguid);
+	struct share *share = bid ? vhca_osm_guid_map_find(&o->shares, bid->counted_at) : NULL;
+
+	if (share && share->n)
+		share->n--;
+	free(bid);
+}
+
+/* ---- a report ---- */
+
+int vhca_osm_owners_judge(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,
+			  const struct vhca_osm_binding *want, const struct vhca_osm_proof *proof,
+			  struct vhca_osm_owner *ret, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = vhca_osm_table_find(owners->table, want->vguid);
+	struct report report = {.by = by, .want = want, .proof = proof};
+	int r;
+
+	*ret = (struct vhca_osm_owner){.kept = false};
+	if (!owners->conf->tickets || !by)
+		return 0;
+	/* The table says so, and what is known. */
+	if (known && (want->epoch < known->epoch ||
+		      (want->epoch == known->epoch &&
+		       (known->withdrawn || want->port_guid != known->port_guid))))
+		return 0;
+	report.known = known && !known->never_bound ? known : NULL;
+	if (!report.known || report.known->owner.doubt != VHCA_OSM_DOUBT_NONE)
+		r = judge_unknown(owners, &report, ret, err);
+	else
+		r = judge_known(owners, &report, ret, err);
+	if (r < 0)
+		return r;
+	if (proof->settled)
+		ret->other_port = 0;
+	drop_bid(owners, want->vguid);
+	return 0;
+}
+
+/* ---- a withdrawal ---- */
+
+int vhca_osm_owners_check_withdrawal(const struct vhca_osm_owners *owners,
+				     const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
+				     bool *ret_nothing, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = vhca_osm_table_find(owners->table, vguid);
+	const char *node;
+
+	*ret_nothing = false;
+	if (!owners->conf->tickets || !by)
+		return 0;
+	*ret_nothing = !known || known->never_bound || (known->withdrawn && epoch < known->epoch);
+	if (*ret_nothing || !known->withdrawn)
+		return 0;
+	node = vhca_osm_node_of(&owners->conf->agents, owners->table, known->port_guid);
+	if (node && strcmp(node, by->name) == 0)
+		return 0;
+	*ret_nothing = epoch == known->epoch;
+	return *ret_nothing ? 0 : not_the_owner(by, known, err);
+}
+
+int vhca_osm_owners_withdraw(struct vhca_osm_owners *owners, struct vhca_osm_reports *reports,
+			     const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
+			     uint64_t port_guid, bool keep, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = vhca_osm_table_find(owners->table, vguid);
+	struct vhca_osm_owner owner = {.kept = keep && by};
+	int r;
+
+	if (known)
+		owner.doubt = known->owner.doubt;
+	if (known && owner.kept)
+		owner.other_port = known->owner.other_port;
+	r = vhca_osm_report_withdraw(reports, vguid, epoch, port_guid, err);
+	if (r == 0 && owners->conf->tickets)
+		vhca_osm_table_set_owner(owners->table, vguid, &owner);
+	return r;
+}
+
+/* ---- admin's word ---- */
+
+int vhca_osm_owners_name(struct vhca_osm_owners *owners, uint64_t vguid, uint64_t port_guid,
+			 struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = vhca_osm_table_find(owners->table, vguid);
+	const struct vhca_osm_owner settled = {.kept = false}, named = {.kept = true};
+	const struct vhca_osm_binding parked = {
+		.vguid = vguid, .epoch = known ? known->epoch : 0, .port_guid = port_guid};
+	int r = 0;
+
+	drop_bid(owners, vguid);
+	if (known && !known->withdrawn && known->port_guid == port_guid) {
+		vhca_osm_table_set_owner(owners->table, vguid, &settled);
+		return 0;
+	}
+	if (known && !known->withdrawn)
+		r = vhca_osm_table_withdraw(owners->table, vguid, known->epoch, 0, err);
+	if (r == 0 && vhca_osm_table_find(owners->table, vguid))
+		r = vhca_osm_table_forget(owners->table, vguid, err);
+	if (r == 0)
+		r = vhca_osm_table_add_tombstone(owners->table, &parked, err);
+	if (r < 0)
+		return r;
+	vhca_osm_table_set_owner(owners->table, vguid, &named);
+	vhca_log_notice("%s: it is port %s's from now on, at an epoch above %" PRIu64,
+			VHCA_GUID_STR(vguid), VHCA_GUID_STR(port_guid), parked.epoch);
+	return 0;
+}
