@@ -97,6 +97,10 @@ class Browser:
         """What a person sees of it: no rows of a list that are not in the window."""
         return self.evaluate(f"(document.querySelector({json.dumps(selector)}) || {{}}).innerText || ''")
 
+    def type(self, key):
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else "")
+
     def resize(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 

@@ -29,7 +29,7 @@ TOKEN = "s3cret-of-a-reader"
 POLICY = re.compile(r"default-src 'none'; style-src 'sha256-([^']+)'; script-src 'sha256-([^']+)'; connect-src 'self'; base-uri 'none'; "
                     r"form-action 'none'; frame-ancestors 'none'")
 BINDINGS, HOSTS_AT_A_LEAF = 65536, 64
-SOON = 0.5      # s, for a person who types
+SOON = 0.3      # s, for a person who types, on a machine that has more to do
 
 
 def fetch(conn, method="GET", url="/", **headers):
@@ -173,8 +173,10 @@ class Page(Case):
         self.see("#fabric", "L1")
         self.browser.evaluate("document.getElementById('fold').click()")
         self.see("#fabric .list", "H1", there=False)
-        self.browser.evaluate("document.querySelector('[data-leaf]').click()")
+        self.browser.evaluate("document.querySelector('#fabric .list button').focus()")
+        self.browser.type(" ")
         self.see("#fabric .list", "H1")
+        self.assertEqual(self.browser.evaluate("document.activeElement.textContent"), "L1")
         self.end()
 
     def test_health(self):
@@ -185,7 +187,30 @@ class Page(Case):
         self.see("#reasons", "moves_paused", there=False)
         self.assertEqual(self.sm.stop(), 0)
         self.see("#reasons", "The plugin does not answer.", "What is shown is of")
+        self.see("#state", "no answer")
         self.assertTrue(self.browser.evaluate("document.body.classList.contains('stale')"))
+
+    def test_where_it_is_instead(self):
+        """By the name of the host, not by its port's GUID."""
+        self.open()
+        self.fabric.sa_guid("set", 2, 3, VGUID1)
+        self.check(self.sm.api.bind(VGUID1, 1, 3, [], gid_index=3), 200)
+        self.see("#waiting", "elsewhere", f"GUID {VGUID1} is held by port H2 at index 3.")
+        self.see("#figures", "Elsewhere\n1")
+        self.end()
+
+    def test_who_copies_is_not_disturbed(self):
+        self.open()
+        self.check(self.sm.api.bind(VGUID1, 1, 2, []), 200)
+        self.see("#fabric", VGUID1)
+        select = "[...document.querySelectorAll('#fabric .name')].find((e) => e.textContent === %r)" % VGUID1
+        self.browser.evaluate(f"getSelection().selectAllChildren({select})")
+        self.check(self.sm.api.bind(VGUID2, 1, 2, []), 200)
+        self.see("#waiting", VGUID2)
+        self.assertEqual((self.browser.evaluate("getSelection().toString()"), VGUID2 in self.browser.text("#fabric")), (VGUID1, False))
+        self.browser.evaluate("getSelection().removeAllRanges()")
+        self.see("#fabric", VGUID2)
+        self.end()
 
     def test_what_is_not_seen_asks_nothing(self):
         """And what has not changed is not sent again."""
@@ -296,12 +321,13 @@ class Large(Case):
         fabric.wait_for("all leaves", lambda: re.search(r"\d+ leaves", self.browser.text("#fabric")), 120, 0.5)
         self.assertIn(f"{BINDINGS:,}", self.browser.text("#figures"))
         self.assertIn("66", self.browser.text("#waiting"))
-        took = {what: self.browser.evaluate(f"(() => {{ const t = performance.now(); {does}; return performance.now() - t; }})()") / 1000 for what, does in (
+        once = lambda does: self.browser.evaluate(f"(() => {{ const t = performance.now(); {does}; return performance.now() - t; }})()") / 1000
+        took = {what: min(once(does) for _ in range(5)) for what, does in (
             ("filter", "document.getElementById('filter').value = 'host4000'; filter()"), ("all again", "document.getElementById('filter').value = ''; filter()"),
             ("drawn anew", "drawLists()"), ("scrolled", "document.querySelector('#fabric .list').scrollTop = 900000; lists.fabric.draw()"))}
         print("# " + ", ".join(f"{what} {seconds * 1000:.0f} ms" for what, seconds in took.items()), flush=True)
         for what, seconds in took.items():
-            self.assertLess(seconds, SOON * (4 if what == "drawn anew" else 1), what)
+            self.assertLess(seconds, SOON, what)
         self.assertLess(self.browser.evaluate("document.querySelectorAll('*').length"), 1000)
         self.assertEqual(self.browser.said, [])
 

@@ -141,11 +141,15 @@ class List {
     box.append(this.space, this.window);
     box.addEventListener("scroll", () => this.draw(), { passive: true });
     new ResizeObserver(() => this.draw()).observe(box);
+    document.addEventListener("selectionchange", () => this.late && this.show(this.rows, this.none));
   }
 
   show(rows, none) {
+    const selected = document.getSelection();
     this.rows = rows;
     this.none = none;
+    this.late = !selected.isCollapsed && this.box.contains(selected.anchorNode); // somebody is about to copy a GUID
+    if (this.late) return;
     this.space.style.height = `${rows.length * this.height}px`;
     this.draw();
   }
@@ -164,7 +168,9 @@ class List {
     });
     if (this.rows.length === 0 && this.none) made.push(element("div", "none", this.none));
     this.box.setAttribute("aria-rowcount", this.rows.length);
+    const had = this.box.contains(document.activeElement) ? document.activeElement.dataset.leaf : undefined;
     this.window.replaceChildren(...made);
+    if (had !== undefined) [...this.window.querySelectorAll("button")].find((b) => b.dataset.leaf === had)?.focus({ preventScroll: true });
   }
 }
 
@@ -173,13 +179,15 @@ class List {
 const bindings = new Reading("bindings", "vguid");
 const lids = new Reading("lids", "lid");
 const closed = new Set(); // leaves
-let health = null, fabric = null, moves = null, refusal = "", heard = 0, words = [];
+const refusals = { health: "", lists: "" };
+let health = null, fabric = null, moves = null, heard = 0, words = [];
 let names = new Map(); // of nodes and switches, by port and node GUID
 
 const lacks = (text, wanted) => wanted.filter((word) => !text.includes(word));
 const fits = (text) => lacks(text, words).length === 0;
 
 const name = (guid) => (guid === null ? "nowhere" : names.get(guid) || guid);
+const named = (sentence) => sentence.replace(/0x[0-9a-f]{16}/g, name);
 
 function tone(state) {
   if (state === "granted" || state === "applied" || state === "bound") return "good";
@@ -251,17 +259,20 @@ function fabricRow(row) {
 }
 
 function line(kind, title, nameOf, lid, state, where, mono) {
-  const e = element("div", `row ${kind}`, undefined, title), pill = element("span");
-  if (state) pill.append(element("span", `pill ${tone(state)}`, state));
-  e.append(element("span", mono ? "name mono" : "name", nameOf), element("span", "number", lid || ""), pill, element("span", "where", where));
+  const e = element("div", `row ${kind}`, undefined, title);
+  e.append(element("span", mono ? "name mono" : "name", nameOf), element("span", "number", lid || ""),
+    element("span", state && `pill ${tone(state)}`, state), element("span", "where", where));
   return e;
 }
 
 function leafRow(leaf, guests) {
   const hosts = leaf.ports.filter((p) => !p.row.is_switch).length;
   const e = line("leaf", leaf.guid, leaf.name, leaf.lid, "", hosts ? `${many(hosts, "port")}, ${many(guests, "virtual GUID")}` : "no hosts");
-  e.setAttribute("aria-expanded", !closed.has(leaf.guid));
-  e.dataset.leaf = leaf.guid;
+  const button = element("button", "name", leaf.name);
+  button.type = "button";
+  button.dataset.leaf = e.dataset.leaf = leaf.guid;
+  button.setAttribute("aria-expanded", !closed.has(leaf.guid));
+  e.firstChild.replaceWith(button);
   return e;
 }
 
@@ -303,8 +314,8 @@ function moveRow(move) {
   if (move.vguid) what.append(element("span", "mono", move.vguid));
   if (move.lid) what.append(`${move.vguid ? "  " : ""}LID ${move.lid}`);
   e.append(element("span", "time", clock(move.time_ms)), what, element("span", `pill ${tone(move.state)}`, move.code || move.state),
-    element("span", "way", [way(move), smps(move), move.missing ? `${count(move.missing)} not acknowledged` : "",
-      move.duration_us ? took(move.duration_us) : ""].filter(Boolean).join(" · ")));
+    element("span", "way", [way(move), move.duration_us ? took(move.duration_us) : "", smps(move),
+      move.missing ? `${count(move.missing)} not acknowledged` : ""].filter(Boolean).join(" · ")));
   return e;
 }
 
@@ -332,7 +343,7 @@ function waitingRow(b) {
   const e = element("div", "row", undefined, b.findings.join("\n")), what = element("span");
   what.append(element("span", "mono", b.vguid), `  ${host(b)}`);
   e.append(what, element("span", `pill ${b.findings.length ? "wait" : tone(b.state)}`, b.state === "granted" ? "incomplete" : b.state),
-    element("span", "finding", b.findings.join(" ") || "The SA does not know the GUID there yet: its driver has not asked."));
+    element("span", "finding", named(b.findings.join(" ")) || "The SA does not know the GUID at this port yet."));
   return e;
 }
 
@@ -360,15 +371,21 @@ function drawWaiting() {
   say("waiting", rows.length ? count(rows.length) : "");
 }
 
-function reading() {
-  if (bindings.whole === 0 || lids.whole === 0) return `reading: ${many(bindings.rows.size, "binding")}, ${many(lids.rows.size, "LID")} so far`;
-  return many(grouped.leaves.filter((l) => l.ports.length).length, "leaf", "leaves");
+// Lists wait while OpenSM computes ways, and long ones take many turns.
+function sayFabric() {
+  const whole = Math.min(bindings.whole, lids.whole);
+  if (whole === 0) {
+    say("fabric", `reading: ${many(bindings.rows.size, "binding")}, ${many(lids.rows.size, "LID")} so far`);
+    return;
+  }
+  const leaves = many(grouped.leaves.filter((l) => l.ports.length).length, "leaf", "leaves");
+  say("fabric", Date.now() - whole > 5 * EVERY_MS ? `${leaves}, all of it as of ${clock(whole)}` : leaves);
 }
 
 function drawFabric() {
   const rows = fabricRows();
   lists.fabric.show(rows, lids.whole ? (words.length ? "Nothing that fits." : "The subnet is empty.") : "…");
-  say("fabric", reading());
+  sayFabric();
   $("fold").textContent = closed.size ? "Open all leaves" : "Close all leaves";
 }
 
@@ -415,15 +432,17 @@ function reason(status, reasonText, hint) {
 }
 
 function drawHealth() {
-  const silent = heard !== 0 && Date.now() - heard > 3 * EVERY_MS;
+  const silent = heard !== 0 && Date.now() - heard > 3 * EVERY_MS, refusal = refusals.health || refusals.lists;
   const said = (health ? health.reasons : []).map((r) => reason(r.status, `${r.code}: ${r.reason}.`, r.hint));
   if (refusal) said.unshift(reason("wrong", refusal, heard ? `What is shown is of ${clock(heard)}.` : ""));
   if (silent && !refusal) said.unshift(reason("warning", `No answer since ${clock(heard)}.`));
   $("reasons").replaceChildren(...said);
   document.body.classList.toggle("stale", Boolean(refusal) || silent);
   if (health) {
-    $("state").textContent = `${health.sm_state}, ${health.status === "ready" ? "ready" : "not ready"}`;
-    $("state").className = `pill ${health.status === "ready" ? (health.reasons.length ? "wait" : "good") : "bad"}`;
+    const ready = health.status === "ready", lost = refusals.health || silent;
+    $("state").textContent = lost ? "no answer" : `${health.sm_state}, ${ready ? "ready" : "not ready"}`;
+    $("state").className = `pill ${ready && !lost ? (health.reasons.length ? "wait" : "good") : "bad"}`;
+    document.title = `${lost ? "no answer: " : ready ? "" : "not ready: "}vhcasm ${location.host}`;
   }
   if (fabric) $("subnet").textContent = `${fabric.routing_engine}, SM LID ${fabric.sm_lid}, ${many(fabric.sweeps, "heavy sweep")}`;
   if (heard) $("clock").textContent = `as of ${clock(heard)}`;
@@ -450,7 +469,6 @@ async function healthTurn() {
   health = now.body;
   moves = recent.body;
   heard = Date.now();
-  refusal = "";
   if (!recent.same || moves.moves.some((m) => heard - m.time_ms < FRESH_MS + EVERY_MS)) drawMoves();
   if (!was || was.bindings !== health.bindings || was.lids_free !== health.lids_free) drawFigures();
 }
@@ -470,15 +488,17 @@ async function listsTurn() {
   else if (!now.same) drawFigures();
 }
 
-async function every(turn) {
+async function every(what, turn) {
   for (;;) {
     await seen();
     try {
       await turn();
+      refusals[what] = "";
     } catch (e) {
-      refusal = e instanceof Refused ? `${e.message}.` : "The plugin does not answer.";
+      refusals[what] = e instanceof Refused ? `${e.message}.` : "The plugin does not answer.";
     }
     drawHealth();
+    sayFabric();
     await sleep(EVERY_MS);
   }
 }
@@ -519,5 +539,5 @@ $("fold").addEventListener("click", () => {
 drawMoves();
 drawWaiting();
 drawFabric();
-every(healthTurn);
-every(listsTurn);
+every("health", healthTurn);
+every("lists", listsTurn);
