@@ -345,8 +345,8 @@ static int check_follow(const struct vhca_osm_api *api, const struct vhca_http_r
 
 /* Answers if it is done: nothing was changed. */
 static int prepare_relocation(struct vhca_osm_api *api, struct vhca_http_request *req,
-			      struct vhca_osm_binding *b, struct vhca_osm_relocation *relocation,
-			      struct vhca_error *err)
+			      const struct vhca_osm_binding *b,
+			      struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
 	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
 	struct json_object *plan = NULL, *body;
@@ -356,9 +356,7 @@ static int prepare_relocation(struct vhca_osm_api *api, struct vhca_http_request
 		r = vhca_osm_json_lid_plan(api->mover, &move, &plan, err);
 	if (r == 0)
 		r = check_place(api, b, relocation, err);
-	if (r == 0)
-		r = judge(api, req, b, &relocation->proof, err);
-	if (r == 0)
+	if (r == 0) /* whoever is to have it is named later, as it is handed over */
 		r = vhca_osm_report_prepare(api->reports, b, relocation->from_port,
 					    &relocation->eviction, err);
 	if (r < 0) {

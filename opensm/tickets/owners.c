@@ -314,16 +314,19 @@ int vhca_osm_owners_judge(struct vhca_osm_owners *owners, const struct vhca_osm_
 
 /* ---- a withdrawal ---- */
 
-int vhca_osm_owners_check_withdrawal(const struct vhca_osm_owners *owners,
-				     const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
-				     bool *ret_nothing, struct vhca_error *err)
+int vhca_osm_owners_check_withdrawal(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,
+				     uint64_t vguid, uint64_t epoch, bool *ret_nothing,
+				     struct vhca_error *err)
 {
 	const struct vhca_osm_binding *known = vhca_osm_table_find(owners->table, vguid);
+	const struct bid *bid = vhca_osm_guid_map_find(&owners->bids, vguid);
 	const char *node;
 
 	*ret_nothing = false;
 	if (!owners->conf->tickets || !by)
 		return 0;
+	if (bid && !bid->disputed && strcmp(bid->node, by->name) == 0)
+		drop_bid(owners, vguid);
 	*ret_nothing = !known || known->never_bound || (known->withdrawn && epoch < known->epoch);
 	if (*ret_nothing || !known->withdrawn)
 		return 0;

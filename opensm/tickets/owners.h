@@ -45,9 +45,9 @@ int vhca_osm_owners_judge(struct vhca_osm_owners *owners, const struct vhca_osm_
  * A withdrawal that vhca_osm_report_check_withdrawer() has allowed. *ret_nothing: it is right, and
  * of nothing that is known: nothing is to be kept of it, nor ended. Error: not_the_owner.
  */
-int vhca_osm_owners_check_withdrawal(const struct vhca_osm_owners *owners,
-				     const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
-				     bool *ret_nothing, struct vhca_error *err);
+int vhca_osm_owners_check_withdrawal(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,
+				     uint64_t vguid, uint64_t epoch, bool *ret_nothing,
+				     struct vhca_error *err);
 /*
  * vhca_osm_report_withdraw(), and what it means for the owner. keep: it is to be handed over, or to
  * be had again.

@@ -5,9 +5,12 @@ of another hypervisor as its peer. Meanwhile guests migrate. What is other nodes
 
 VHCA_SEED begins the random numbers (seeds.py); VHCA_HOSTILE is the number of requests, half of them to the agent.
 
-Not asked, because it is open (docs/design/0014-authority.md): a vGUID of another node for a port of his own, the withdrawal of one that nobody has at
-the moment, and offers of his own that the agent can take.
+Not asked, because it is open (docs/design/0014-authority.md): offers of his own that the agent can take; and without tickets a vGUID of another node for a
+port of his own, and the withdrawal of one that nobody has at the moment. With tickets he asks for all of that, too, at the plugin, with tickets that he has
+overheard or signed himself.
 """
+
+import base64
 
 import contextlib
 import http.client
@@ -48,8 +51,9 @@ NOTHINGS = [None, True, False, [], {}, "", 0, [[[[[[]]]]]], {"a": {"b": {}}}, ["
 class Attacker(threading.Thread):
     """So many requests at one door; `heard` counts the answers by status and code."""
 
-    def __init__(self, document, port, files, seed, number, ids):
+    def __init__(self, document, port, files, seed, number, ids, tickets=None):
         super().__init__(daemon=True)
+        self.tickets = tickets    # that he may show; None: nobody asks for them
         self.operations, self.rng, self.number, self.ids = list(openapi.Document(document).operations()), random.Random(seed), number, ids
         self.his = [op for op in self.operations if op[3]["x-role"] == "agent"]
         self.connect = lambda: connection(port, files, "hostile")
@@ -122,11 +126,22 @@ class Attacker(threading.Thread):
         return doc
 
     def takes(self, vguid, port, epoch):
-        """What is open: see above."""
-        return vguid in (*RESTING, MOVING) and port == OWN and isinstance(epoch, (int, float)) and epoch >= FIRST
+        """What is open without tickets: see above."""
+        return self.tickets is None and vguid in (*RESTING, MOVING) and port == OWN and isinstance(epoch, (int, float)) and epoch >= FIRST
+
+    def steal(self):
+        """What with tickets alone is refused."""
+        vguid, epoch = self.rng.choice((*RESTING, MOVING, MOVING)), FIRST + self.rng.randrange(2**self.rng.randrange(1, 36))
+        if self.rng.random() < 0.2:
+            return "DELETE", f"/v1/bindings/{vguid}?epoch={epoch}&port_guid={OWN}{self.rng.choice(('', '&keep_lid=yes'))}", None
+        doc = {"epoch": epoch, "port_guid": OWN, "gid_index": 1, "pkeys": ["0x8001"], "settled": self.rng.random() < 0.5,
+               "tickets": self.rng.sample(self.tickets[-8:], self.rng.randrange(3))}
+        return "PUT", f"/v1/bindings/{vguid}", json.dumps(doc).encode()
 
     def craft(self):
         """(method, path, body)"""
+        if self.tickets and self.rng.random() < 0.3:
+            return self.steal()
         rng, self.neat = self.rng, self.rng.random() < 0.75
         path, _, method, operation = rng.choice(self.operations if rng.random() < 0.2 else self.his)
         values = {"vguid": self.guid(), "port_guid": rng.choice((self.guid(), OWN, *PORTS)), "lid": str(self.integer()),
@@ -144,7 +159,9 @@ class Attacker(threading.Thread):
             doc["vguid"] = self.own[0]
         if rng.random() < 0.03:
             method, path = rng.choice(("get", "put", "post", "delete", "patch", "options", "brew")), rng.choice((path, path + "/x", "/", "/v1/node"))
-        if method == "delete" and values["vguid"] == MOVING:
+        if self.tickets and doc and self.neat and operation["operationId"] in ("putBinding", "moveBinding"):
+            doc["tickets"] = rng.sample(self.tickets[-8:], min(len(self.tickets), rng.randrange(1, 5)))
+        if self.tickets is None and method == "delete" and values["vguid"] == MOVING:
             query["epoch"] = str(rng.randrange(FIRST))
         where = re.sub(r"\{(\w+)\}", lambda m: urllib.parse.quote(values.get(m[1], "none"), safe="%"), path)
         text = None if doc is None else json.dumps(doc).encode()
@@ -160,28 +177,23 @@ def connection(port, files, who):
 
 
 @unittest.skipIf(fabric.missing(), fabric.missing())
-class Hostile(unittest.TestCase):
+class Site(unittest.TestCase):
+    """OpenSM with the plugin, which knows three nodes."""
+
+    SWITCH = ""
+
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="vhca-hostile.")
         self.addCleanup(shutil.rmtree, self.dir)
         subprocess.run([os.environ["VHCA_MAKE_CERTS"], self.dir], check=True, timeout=60)
         self.net = fabric.Fabric()
         self.addCleanup(self.net.close)
-        self.port, self.peer_port, self.epoch, self.ids = fabric.free_port(), fabric.free_port(), FIRST, []
+        self.port, self.epoch, self.ids = fabric.free_port(), FIRST, []
         self.sm = self.net.manager(listen=f"127.0.0.1:{self.port}", lids=True, conf=(
-            f"[http]\ntls_certificate = {self.dir}/server.pem\ntls_key = {self.dir}/server.key\ntls_ca = {self.dir}/ca.pem\nroles = cert:2001:db8::7:admin\n"
+            f"[http]\ntls_certificate = {self.dir}/server.pem\ntls_key = {self.dir}/server.key\ntls_ca = {self.dir}/ca.pem\nroles = cert:2001:db8::7:admin\n{self.SWITCH}"
             f"[agents]\nhva = cert:localhost {AGENT}\nhvb = cert:hv1.example.org {HONEST}\nhvc = cert:spiffe://x/y {OWN}\n"))
         self.sm.start(wait=False)
         fabric.wait_for("OpenSM is ready", self.is_ready, 60)
-        self.host = SimHost(self.dir, f"url = https://127.0.0.1:{self.port}\n[api]\npeer_listen = 127.0.0.1:{self.peer_port}\n"
-                            f"[tls]\ncertificate = {self.dir}/server.pem\nkey = {self.dir}/server.key\nca = {self.dir}/ca.pem\n"
-                            + "".join(f"[peer {name}]\nagent = https://localhost:1\nlibvirt = test:///default\ncertificate = {certificate}\n"
-                                      for name, certificate in (("hvb", "cert:hv1.example.org"), ("hvc", "cert:spiffe://x/y"))))
-        self.host.start()
-        self.addCleanup(self.host.end)
-        self.host.until_ready()
-        if self.host.process.poll() == 77:
-            self.skipTest(self.host.log_text())
 
     def is_ready(self):
         with contextlib.suppress(OSError):
@@ -215,6 +227,21 @@ class Hostile(unittest.TestCase):
     def binding(self):
         doc = self.ask("admin", "GET", f"/v1/bindings/{MOVING}")[1]
         return doc.get("state"), doc.get("epoch"), doc.get("port_guid")
+
+
+class Hostile(Site):
+    def setUp(self):
+        super().setUp()
+        self.peer_port = fabric.free_port()
+        self.host = SimHost(self.dir, f"url = https://127.0.0.1:{self.port}\n[api]\npeer_listen = 127.0.0.1:{self.peer_port}\n"
+                            f"[tls]\ncertificate = {self.dir}/server.pem\nkey = {self.dir}/server.key\nca = {self.dir}/ca.pem\n"
+                            + "".join(f"[peer {name}]\nagent = https://localhost:1\nlibvirt = test:///default\ncertificate = {certificate}\n"
+                                      for name, certificate in (("hvb", "cert:hv1.example.org"), ("hvc", "cert:spiffe://x/y"))))
+        self.host.start()
+        self.addCleanup(self.host.end)
+        self.host.until_ready()
+        if self.host.process.poll() == 77:
+            self.skipTest(self.host.log_text())
 
     def arrive(self, name):
         """The guest's VF is reserved, its address handed over, and the plugin knows where it is. The number is known to all as soon as it was said."""
@@ -274,5 +301,56 @@ class Hostile(unittest.TestCase):
         self.assertEqual((self.host.end(), self.sm.stop()), (0, 0))
 
 
+class Tickets(Site):
+    """At the plugin alone; the honest migrations are what two agents would say."""
+
+    SWITCH = "[tickets]\nrequired = yes\nsettle = 0\n"
+
+    def ticket(self, signer, name, port):
+        with open(f"{self.dir}/{CERTIFICATES[signer]}.pem", encoding="ascii") as f:
+            der = ssl.PEM_cert_to_DER_cert(f.read())
+        text = f"vhca-ticket-1 {MOVING} {self.epoch} {uuid.uuid4()} {port} {name} {base64.b64encode(der).decode()}"
+        signature = subprocess.run(["openssl", "dgst", "-sha256", "-sign", f"{self.dir}/{CERTIFICATES[signer]}.key"], input=text.encode(), stdout=subprocess.PIPE,
+                                   check=True, timeout=60).stdout
+        return f"{text} {base64.b64encode(signature).decode()}"
+
+    def report(self, who, port, **more):
+        self.accepted(who, "PUT", f"/v1/bindings/{MOVING}", {"epoch": self.epoch, "port_guid": port, "gid_index": 1, "lid": 0, "pkeys": ["0x8001"], **more})
+        self.assertEqual(self.binding()[1:], (self.epoch, port))
+
+    def migrate(self, who, port, to, name, to_port):
+        """The source withdraws, is not heard before the destination is, or goes first; the destination settles it."""
+        self.epoch += 1
+        tickets = [self.ticket(who, name, to_port)]
+        self.tickets += tickets
+        if self.epoch % 2:
+            self.accepted(who, "DELETE", f"/v1/bindings/{MOVING}?epoch={self.epoch - 1}&port_guid={port}&keep_lid=yes")
+        self.report(to, to_port, tickets=tickets)
+        self.report(to, to_port, settled=True)
+
+    def run_seed(self, seed):
+        for vguid in RESTING:
+            self.bind(vguid)
+        self.report("honest", HONEST)
+        self.tickets = [self.ticket("hostile", "cert:spiffe://x/y", OWN), "vhca-ticket-1 x"]
+        fabric.wait_for("the keys", lambda: self.net.has(3, "0x8001"), 20)
+        before, rounds = self.others(), 0
+        attacker = Attacker("openapi-vhcasm.yaml", self.port, self.dir, f"{seed} tickets", REQUESTS // 2, self.ids, self.tickets)
+        attacker.start()
+        self.addCleanup(attacker.join)
+        self.addCleanup(attacker.over.set)
+        while not rounds or attacker.is_alive():
+            self.migrate("honest", HONEST, "agent", "cert:localhost", AGENT)
+            self.migrate("agent", AGENT, "honest", "cert:hv1.example.org", HONEST)
+            self.assertEqual(self.others(), before, f"seed {seed}: {attacker.accepted}")
+            rounds += 1
+        attacker.join()
+        print(f"# {sum(attacker.heard.values())} answers with tickets: {dict(sorted(attacker.heard.items(), key=str))}; {2 * rounds} migrations meanwhile", flush=True)
+        self.assertNotIn(500, {status for status, _ in attacker.heard})
+        self.assertIn((403, "not_the_owner"), attacker.heard)
+        self.assertEqual(self.sm.stop(), 0)
+
+
 seeds.cases(Hostile, seeds.FIXED)
+seeds.cases(Tickets, seeds.FIXED)
 tap.main(__name__)

@@ -476,6 +476,18 @@ static void who_alone_has_asked_has_it(void **state)
 	says(report(s, X, 9), "not_the_owner");
 }
 
+static void who_has_asked_may_give_it_up(void **state)
+{
+	struct site *s = *state;
+
+	time_to_report(s);
+	says(report(s, A, 5), "owner_unknown");
+	says(withdraw(s, X, 9, false), "");
+	says(withdraw(s, A, 5, false), "");
+	all_have_reported(s);
+	says(report(s, C, 6), "");
+}
+
 /* In which order they are heard makes no difference. */
 static void one_chain_is_one_party(void **state)
 {
@@ -574,6 +586,7 @@ int main(void)
 		test(without_the_switch_everybodys_word_counts),
 		test(a_new_master_waits_for_all),
 		test(who_alone_has_asked_has_it),
+		test(who_has_asked_may_give_it_up),
 		test(one_chain_is_one_party),
 		test(an_old_ticket_joins_nobody),
 		test(what_a_standby_knows_is_of_an_earlier_time),
