@@ -3,7 +3,7 @@
 _vhcasmctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' words='' i
-	local commands='status fabric bindings members lids plan move pause resume rebalance gc forget unpin help'
+	local commands='status fabric bindings members lids plan move pause resume rebalance gc forget unpin owner help'
 	local common='--json --socket --timeout --help --version --url --ca --cert --key --token-file --config'
 
 	case $prev in

@@ -19,6 +19,7 @@ extern const struct vhca_ctl_command vhca_plugin_gc;
 extern const struct vhca_ctl_command vhca_plugin_lids;
 extern const struct vhca_ctl_command vhca_plugin_members;
 extern const struct vhca_ctl_command vhca_plugin_move;
+extern const struct vhca_ctl_command vhca_plugin_owner;
 extern const struct vhca_ctl_command vhca_plugin_pause;
 extern const struct vhca_ctl_command vhca_plugin_plan;
 extern const struct vhca_ctl_command vhca_plugin_rebalance;

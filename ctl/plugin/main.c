@@ -27,7 +27,7 @@ static const struct vhca_ctl_command *const commands[] = {
 	&vhca_plugin_status, &vhca_plugin_fabric,    &vhca_plugin_bindings, &vhca_plugin_members,
 	&vhca_plugin_lids,   &vhca_plugin_plan,	     &vhca_plugin_move,	    &vhca_plugin_pause,
 	&vhca_plugin_resume, &vhca_plugin_rebalance, &vhca_plugin_gc,	    &vhca_plugin_forget,
-	&vhca_plugin_unpin,
+	&vhca_plugin_unpin,  &vhca_plugin_owner,
 };
 
 int main(int argc, char **argv)

@@ -129,16 +129,6 @@ static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, ui
 }
 
 /* check_speaker() has allowed it. Whose it is then is written into b. */
-static int judge(struct vhca_osm_api *api, const struct vhca_http_request *req,
-		 struct vhca_osm_binding *b, const struct vhca_osm_proof *proof,
-		 struct vhca_error *err)
-{
-	struct vhca_osm_node node;
-
-	return vhca_osm_owners_judge(&api->owners, speaker(api, req, &node), b, proof, &b->owner,
-				     err);
-}
-
 static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *req,
 		      struct vhca_osm_binding *b, const struct vhca_osm_proof *proof,
 		      uint64_t from_port, struct vhca_osm_eviction *ret, struct vhca_error *err)
@@ -146,7 +136,9 @@ static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *
 	const struct vhca_osm_binding *known =
 		vhca_osm_table_find(vhca_osm_service_table(api->service), b->vguid);
 	uint64_t old_port = known && !known->withdrawn ? known->port_guid : 0;
-	int r = judge(api, req, b, proof, err);
+	struct vhca_osm_node node;
+	int r = vhca_osm_owners_judge(&api->owners, speaker(api, req, &node), b, proof, &b->owner,
+				      err);
 
 	if (r == 0)
 		r = vhca_osm_report_put(api->reports, b, from_port, ret, err);

@@ -83,8 +83,8 @@ static bool has_port(const struct vhca_osm_owners *o, const struct report *repor
 static void hint_at_admin(uint64_t vguid, struct vhca_error *err)
 {
 	vhca_error_hint(err,
-			"whoever has the role admin says whose it is, if no ticket does: PUT "
-			"/v1/owners/%s",
+			"whoever has the role admin says whose it is, if no ticket does: "
+			"vhcasmctl owner %s PORT_GUID",
 			VHCA_GUID_STR(vguid));
 }
 
@@ -116,7 +116,9 @@ static int disputed(uint64_t vguid, struct vhca_error *err)
 			       "two nodes have asked for %s, and no ticket joins them",
 			       VHCA_GUID_STR(vguid));
 
-	vhca_error_hint(err, "whoever has the role admin says whose it is: PUT /v1/owners/%s",
+	vhca_error_hint(err,
+			"whoever has the role admin says whose it is: vhcasmctl owner %s "
+			"PORT_GUID",
 			VHCA_GUID_STR(vguid));
 	return r;
 }
@@ -240,7 +242,7 @@ static void bid_compare(struct vhca_osm_owners *o, struct bid *bid, const struct
 	if (report->known) /* else this is not kept over a restart, after which all report anew */
 		vhca_osm_table_set_owner(o->table, want->vguid, &owner);
 	vhca_log_error("%s: %s and %s have asked for it, and no ticket joins them; whoever has the "
-		       "role admin says whose it is: PUT /v1/owners/%s",
+		       "role admin says whose it is: vhcasmctl owner %s PORT_GUID",
 		       VHCA_GUID_STR(want->vguid), bid->node, report->by->name,
 		       VHCA_GUID_STR(want->vguid));
 }

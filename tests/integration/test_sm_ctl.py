@@ -164,6 +164,7 @@ class Socket(CtlCase):
         self.check(self.sm.api.withdraw(VGUID1, 2), 200)
         self.assertEqual(self.document("forget", VGUID1), {"vguid": VGUID1, "epoch": 2})
         self.refused("unknown_pin", fabric.port_guid(2), "unpin", fabric.port_guid(2), exit_status=3)
+        self.refused("no_tickets", "whoever has the higher epoch is the owner", "owner", VGUID1, fabric.port_guid(2), exit_status=4)
 
     def test_bad_input_is_named(self):
         self.refused("unknown_binding", f"{NOBODY}: never reported", "bindings", NOBODY, exit_status=3)
@@ -342,13 +343,15 @@ class Https(CtlCase):
         self.assertEqual(conn.getresponse().status, 200)
 
     def test_an_admin_by_token(self):
-        self.serve(more="[agents]\nhv2 = cert:localhost\n", tls_ca="ca.pem", token_file="named")
+        self.serve(more="[tickets]\nrequired = yes\n[agents]\nhv2 = cert:localhost\n", tls_ca="ca.pem", token_file="named")
         port, admin = fabric.port_guid(2), self.url("--token-file", "tokens")
         for args, words in ((("unpin", port), f"{port}: is hv2's no more, but the node's that speaks for it next\n"),
                             (("--json", "unpin", port), f'{{\n  "port_guid": "{port}",\n  "node": "hv2"\n}}\n')):
             self.declare(port)
             p = run(*admin, *args)
             self.assertEqual((p.returncode, p.stdout, p.stderr), (0, words, ""))
+        p = run(*admin, "owner", VGUID1, port)
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, f"{VGUID1}: is the node's with port {port}, above epoch 0\n", ""))
         p = run(*admin, "move", str(self.fabric.lid(2)), fabric.port_guid(3))
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         self.assertEqual(self.sm.stop(), 0)

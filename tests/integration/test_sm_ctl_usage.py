@@ -11,7 +11,7 @@ import unittest
 import tap
 
 CTL, SOURCE = os.environ["VHCASMCTL"], os.environ["VHCA_SOURCE_DIR"]
-COMMANDS = ["status", "fabric", "bindings", "members", "lids", "plan", "move", "pause", "resume", "rebalance", "gc", "forget", "unpin"]
+COMMANDS = ["status", "fabric", "bindings", "members", "lids", "plan", "move", "pause", "resume", "rebalance", "gc", "forget", "unpin", "owner"]
 GUID = "0x02c9ab0000000001"
 
 
@@ -32,7 +32,7 @@ class Usage(unittest.TestCase):
         self.assertIn(words, p.stderr)
 
     def test_wrong_usage(self):
-        for args in ([], ["nothing"], ["status", "extra"], ["bindings", GUID, GUID], ["bindings", ""], ["plan", "1"], ["move"], ["move", "1", GUID, "x"], ["forget"], ["gc"], ["unpin"], ["rebalance", "x"], ["pause", "x"], ["resume", "x"],
+        for args in ([], ["nothing"], ["status", "extra"], ["bindings", GUID, GUID], ["bindings", ""], ["plan", "1"], ["move"], ["move", "1", GUID, "x"], ["forget"], ["gc"], ["unpin"], ["owner", GUID], ["rebalance", "x"], ["pause", "x"], ["resume", "x"],
                      ["--what"], ["status", "--port", GUID], ["lids", "--mode", "auto"], ["status", "--timeout", "0"], ["members", GUID], ["help", "nothing"]):
             self.refused("hint: vhcasmctl help", *args)
         self.refused("--port is given twice", "bindings", "--port", GUID, "--port", GUID)

@@ -383,11 +383,36 @@ static void admin_says_whose_it_is(void **state)
 	says(report(s, A, 5), "superseded");
 	says(report(s, A, 6), "not_the_owner");
 	says(report(s, X, 6), "not_the_owner");
+	stop(s);
+	start(s);
+	says(report(s, X, 6), "not_the_owner");
 	says(report(s, B, UINT64_C(1) << 32), "");
 	with(A, B, 6);
 	says(report(s, B, UINT64_C(1) << 32), "");
 	admin_names(s, B); /* it is */
 	assert_int_equal(bound_at(s), PORT(B));
+	says(report(s, A, UINT64_C(2) << 32), "not_the_owner");
+}
+
+/* Also of what nobody has ever had, or only withdrawn. */
+static void admin_says_whose_it_will_be(void **state)
+{
+	struct site *s = *state;
+
+	for (int withdrawn = 0; withdrawn < 2; withdrawn++) {
+		if (withdrawn)
+			assert_int_equal(vhca_osm_report_withdraw(plugin_reports(&s->p), FALSE_GUID,
+								  3, 0, NULL),
+					 0);
+		admin_names(s, B);
+		stop(s);
+		start(s);
+		says(report(s, X, 9), "not_the_owner");
+		says(report(s, B, 4), "");
+		says(withdraw(s, B, 4, false), "");
+		assert_int_equal(
+			vhca_osm_table_forget(plugin_reports(&s->p)->table, FALSE_GUID, NULL), 0);
+	}
 }
 
 /* Its last port has no node any more, and may get one: nobody is sent away for good. */
@@ -581,6 +606,7 @@ int main(void)
 		test(what_is_handed_over_or_parked_stays_its_owners),
 		test(what_its_owner_gives_up_is_nobodys),
 		test(admin_says_whose_it_is),
+		test(admin_says_whose_it_will_be),
 		test(of_a_port_without_a_node_it_waits),
 		test(all_of_it_is_kept_over_a_restart),
 		test(without_the_switch_everybodys_word_counts),
