@@ -123,6 +123,18 @@ static int disputed(uint64_t vguid, struct vhca_error *err)
 	return r;
 }
 
+/* ---- who has asked ---- */
+
+static void drop_bid(struct vhca_osm_owners *o, uint64_t vguid)
+{
+	struct bid *bid = vhca_osm_guid_map_remove(&o->bids, vguid);
+	struct share *share = bid ? vhca_osm_guid_map_find(&o->shares, bid->counted_at) : NULL;
+
+	if (share && share->n)
+		share->n--;
+	free(bid);
+}
+
 /* ---- what has an owner ---- */
 
 /* The tickets of a party are not looked at: one that has expired since refuses nobody. */
@@ -273,16 +285,6 @@ static int judge_unknown(struct vhca_osm_owners *o, struct report *report,
 	return 0;
 }
 
-static void drop_bid(struct vhca_osm_owners *o, uint64_t vguid)
-{
-	struct bid *bid = vhca_osm_guid_map_remove(&o->bids, vguid);
-	struct share *share = bid ? vhca_osm_guid_map_find(&o->shares, bid->counted_at) : NULL;
-
-	if (share && share->n)
-		share->n--;
-	free(bid);
-}
-
 /* ---- a report ---- */
 
 int vhca_osm_owners_judge(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,
@@ -302,16 +304,15 @@ int vhca_osm_owners_judge(struct vhca_osm_owners *owners, const struct vhca_osm_
 		       (known->withdrawn || want->port_guid != known->port_guid))))
 		return 0;
 	report.known = known && !known->never_bound ? known : NULL;
-	if (!report.known || report.known->owner.doubt != VHCA_OSM_DOUBT_NONE)
+	if (!report.known || report.known->owner.doubt != VHCA_OSM_DOUBT_NONE) {
 		r = judge_unknown(owners, &report, ret, err);
-	else
+	} else {
+		drop_bid(owners, want->vguid); /* the table has taken it */
 		r = judge_known(owners, &report, ret, err);
-	if (r < 0)
-		return r;
+	}
 	if (proof->settled)
 		ret->other_port = 0;
-	drop_bid(owners, want->vguid);
-	return 0;
+	return r;
 }
 
 /* ---- a withdrawal ---- */
