@@ -14,6 +14,7 @@
 #include "common/http/server.h"
 #include "opensm/http/descriptors.h"
 #include "opensm/http/fields.h"
+#include "opensm/http/follow.h"
 #include "opensm/http/gone.h"
 #include "opensm/http/json.h"
 #include "opensm/http/lids.h"
@@ -318,8 +319,8 @@ static int check_place(const struct vhca_osm_api *api, const struct vhca_osm_bin
 }
 
 /* That takes a LID from whoever has it. */
-static int check_follow(const struct vhca_osm_api *api, const struct vhca_http_request *req,
-			const struct vhca_osm_relocation *relocation, struct vhca_error *err)
+static int check_follow_role(const struct vhca_osm_api *api, const struct vhca_http_request *req,
+			     const struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
 	struct vhca_osm_node node;
 	int r;
@@ -340,12 +341,15 @@ static int prepare_relocation(struct vhca_osm_api *api, struct vhca_http_request
 			      const struct vhca_osm_binding *b,
 			      struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
+	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
 	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
 	struct json_object *plan = NULL, *body;
 	int r = 0;
 
 	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
 		r = vhca_osm_json_lid_plan(api->mover, &move, &plan, err);
+	if (r == 0)
+		r = vhca_osm_check_follow(table, b, relocation, &move, err);
 	if (r == 0)
 		r = check_place(api, b, relocation, err);
 	if (r == 0) /* whoever is to have it is named later, as it is handed over */
@@ -367,12 +371,15 @@ static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request 
 			     struct vhca_osm_binding *b, struct vhca_osm_relocation *relocation,
 			     struct vhca_error *err)
 {
+	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
 	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
 	struct json_object *body;
 	int r = 0;
 
 	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
 		r = vhca_osm_mover_check(api->mover, &move, err);
+	if (r == 0)
+		r = vhca_osm_check_follow(table, b, relocation, &move, err);
 	if (r == 0)
 		r = check_place(api, b, relocation, err);
 	if (r == 0)
@@ -400,7 +407,7 @@ static void post_move(void *ctx, struct vhca_http_request *req)
 	if (defer(api, req, post_move))
 		return;
 	if (r == 0)
-		r = check_follow(api, req, &relocation, &err);
+		r = check_follow_role(api, req, &relocation, &err);
 	if (r == 0)
 		r = check_speaker(api, req, b.port_guid, &err);
 	if (r == 0)

@@ -109,6 +109,14 @@ class Follow(fattree.Case):
             self.check(self.post(sm, 1, 7, 2, lid, phase), 409, "superseded")
         self.check(self.post(sm, 3, 7, 2, 0), 400, "bad_request")
         self.check(self.post(sm, 3, 7, 2, lid, policy="stay"), 400, "bad_request")
+        # Not from a port that it is not at, nor under another guest's feet, at either end.
+        for phase in ("prepare", "commit"):
+            self.check(self.post(sm, 3, 6, 2, lid, phase), 409, "lid_elsewhere")
+        for host in (2, 7):
+            self.check(sm.api.bind("0x02c9ab0000000002", host, host, [], gid_index=1, lid=0), 200)
+            for phase in ("prepare", "commit"):
+                self.check(self.post(sm, 3, 7, 2, lid, phase), 409, "lid_shared")
+        self.check(self.post(sm, 2, 2, 7, lid), 200)    # there already: nobody's LID changes
         self.assertEqual(sm.api.get(self.VGUID)[1]["epoch"], 2)
         self.assertEqual(self.tree.who(lid, 5), "H7")
         self.assertEqual(sm.stop(), 0)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/http/follow.h"
+
+#include <errno.h>
+
+static int check_alone(const struct vhca_osm_table *t, uint64_t vguid, uint64_t port_guid,
+		       struct vhca_error *err)
+{
+	const struct vhca_osm_binding *own = vhca_osm_table_find(t, vguid);
+	size_t n = vhca_osm_table_bindings_at(t, port_guid);
+	bool is_one_of_them = own && !own->withdrawn && own->port_guid == port_guid;
+
+	if (n == (is_one_of_them ? 1 : 0))
+		return 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "lid_shared", 0,
+		       "port %s has other guests, whose LID it is, too", VHCA_GUID_STR(port_guid));
+	vhca_error_hint(err, "GET /v1/bindings?port_guid=%s", VHCA_GUID_STR(port_guid));
+	return -EBUSY;
+}
+
+int vhca_osm_check_follow(const struct vhca_osm_table *t, const struct vhca_osm_binding *b,
+			  const struct vhca_osm_relocation *relocation,
+			  const struct vhca_osm_lid_move *move, struct vhca_error *err)
+{
+	int r;
+
+	if (relocation->lid_policy != VHCA_OSM_LID_FOLLOWS || !move->changes)
+		return 0;
+	if (move->pair.guid[0] != relocation->from_port) {
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "lid_elsewhere", 0,
+			       "LID %u is port %s's, and not that of %s", relocation->from_lid,
+			       VHCA_GUID_STR(move->pair.guid[0]),
+			       VHCA_GUID_STR(relocation->from_port));
+		vhca_error_hint(err,
+				"it was moved meanwhile; PUT /v1/lids/%u takes it from whoever "
+				"has it",
+				relocation->from_lid);
+		return -EBUSY;
+	}
+	r = check_alone(t, b->vguid, relocation->from_port, err);
+	return r < 0 ? r : check_alone(t, b->vguid, b->port_guid, err);
+}
