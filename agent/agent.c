@@ -260,12 +260,13 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	ob.named_other = vhca_engine_sm_named_other;
 	ob.would_answer = vhca_engine_sm_would_answer;
 	ob.snapshot = vhca_engine_snapshot;
+	ob.lid_stays = vhca_engine_sm_keeps_lid;
 	ob.ops = a->sm = vhca_sm_find(a->conf->sm_backend);
 	if (!a->sm)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "sm_backend", 0,
 				      "sm.backend %s is unknown", a->conf->sm_backend);
 	args.fenced = a->sm->sends && a->sm->fenced;
-	args.no_vports = a->sm->no_vports && a->conf->lid_policy == VHCA_LID_HOST;
+	args.no_vports = a->sm->no_vports && !vhca_conf_shows_vports(a->conf);
 	r = vhca_engine_new(&args, &a->engine, err);
 	if (!r && vhca_http_loop_client_new(a->loop, &a->http) < 0)
 		r = vhca_error_no_memory(err, "HTTP client");

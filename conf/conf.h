@@ -68,7 +68,7 @@ struct vhca_conf_copy {
 #define VHCA_COPY_CONNECTIONS_MAX 255 /* QEMU's multifd-channels */
 
 enum vhca_conf_sm_pkeys { VHCA_SM_PKEYS_DYNAMIC, VHCA_SM_PKEYS_STATIC };
-enum vhca_conf_lid_policy { VHCA_LID_HOST, VHCA_LID_VPORT, VHCA_LID_DYNAMIC };
+enum vhca_conf_lid_policy { VHCA_LID_HOST, VHCA_LID_VPORT, VHCA_LID_DYNAMIC, VHCA_LID_FOLLOW };
 enum vhca_conf_sm_require { VHCA_SM_REQUIRE_NOTHING, VHCA_SM_REQUIRE_ATTACH };
 /* What follows on unplug requests that a guest ignores. */
 enum vhca_conf_escalation { VHCA_ESCALATION_NONE, VHCA_ESCALATION_GUEST_AGENT };
@@ -130,7 +130,7 @@ struct vhca_conf {
 	char sm_token_file[256];	  /* token_file [""]: the first of its tokens is sent */
 	enum vhca_conf_sm_pkeys sm_pkeys; /* pkeys [dynamic] : dynamic | static */
 	enum vhca_conf_sm_require sm_require; /* require [nothing] : nothing | attach */
-	enum vhca_conf_lid_policy lid_policy; /* lid_policy [host] : host | vport | dynamic */
+	enum vhca_conf_lid_policy lid_policy; /* lid_policy [host] */
 	uint32_t sm_timeout_ms;		      /* timeout [5s] */
 	/* pkey_timeout [20s]: from the SM's acceptance to the key in the port's table */
 	uint32_t pkey_timeout_ms;
@@ -161,6 +161,12 @@ struct vhca_conf {
 	unsigned int n_peers;
 	struct vhca_conf_peer peers[VHCA_CONF_PEERS_MAX];
 };
+
+/* The SM is said to give ports of virtual HCAs (mlx5) a LID of their own. */
+static inline bool vhca_conf_shows_vports(const struct vhca_conf *conf)
+{
+	return conf->lid_policy == VHCA_LID_VPORT || conf->lid_policy == VHCA_LID_DYNAMIC;
+}
 
 /* The values in brackets above; node_name stays empty, loading fills it in. */
 void vhca_conf_set_defaults(struct vhca_conf *conf);

@@ -11,6 +11,9 @@
 
 static int check_sm(const struct vhca_conf *conf, struct vhca_error *err)
 {
+	static const char *const policies[] = {[VHCA_LID_VPORT] = "vport",
+					       [VHCA_LID_DYNAMIC] = "dynamic",
+					       [VHCA_LID_FOLLOW] = "follow"};
 	bool none = strcmp(conf->sm_backend, "none") == 0;
 
 	if (!none && conf->n_sm_urls == 0)
@@ -23,7 +26,7 @@ static int check_sm(const struct vhca_conf *conf, struct vhca_error *err)
 	if (none && conf->lid_policy != VHCA_LID_HOST)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "contradiction", 0,
 				      "[sm] lid_policy: %s cannot be fulfilled with backend = none",
-				      conf->lid_policy == VHCA_LID_VPORT ? "vport" : "dynamic");
+				      policies[conf->lid_policy]);
 	return 0;
 }
 

@@ -57,6 +57,7 @@ struct vhca_outbox {
 			const char *reason);
 	void (*named_other)(void *arg, const struct vhca_sm_binding *binding);
 	vhca_outbox_fn would_answer;
+	void (*lid_stays)(void *arg, const struct vhca_sm_binding *binding, const char *reason);
 	void (*snapshot)(void *arg);
 	void *arg;
 	uint32_t snapshot_ms;
@@ -258,6 +259,34 @@ static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 	ob->snapshot(ob->arg);
 }
 
+/* The binding goes without it, at once; after a restart it is asked for once more. */
+static void leave_lid(struct vhca_outbox *ob, struct report *r, const char *reason)
+{
+	const struct vhca_sm_binding asked = r->row.binding;
+
+	r->row.binding.follow_lid = false;
+	if (ob->lid_stays && !ready_twin(ob, r))
+		ob->lid_stays(ob->arg, &asked, reason);
+}
+
+/* The SM does not take the move as it is: the same state goes in another way, at once. */
+static bool goes_otherwise(struct vhca_outbox *ob, struct report *r, int rc,
+			   const struct vhca_http_result *res, const struct vhca_error *err)
+{
+	bool unknown = ob->ops->commit_unknown(res->status, res->body);
+	bool follows = r->row.binding.follow_lid;
+
+	if (unknown)
+		r->row.plain = true; /* it knows bindings only */
+	if (follows && unknown)
+		leave_lid(ob, r, "the subnet manager knows no moves");
+	else if (follows && ob->ops->lid_refused(res->status, res->body))
+		leave_lid(ob, r, rc < 0 ? err->msg : "the subnet manager refuses it");
+	else
+		return unknown;
+	return true;
+}
+
 static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 		      const struct vhca_error *err)
 {
@@ -271,9 +300,7 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 	ob->n_flights--;
 	r->state = READY;
 	r->attempts++;
-	if (vhca_outbox_row_is_move(&r->row) && ob->ops->commit_unknown(res->status, res->body)) {
-		/* The SM knows bindings only: the same state goes that way, at once. */
-		r->row.plain = true;
+	if (vhca_outbox_row_is_move(&r->row) && goes_otherwise(ob, r, rc, res, err)) {
 		if (ready_twin(ob, r))
 			report_drop(ob, r); /* its row was replaced by the newer one's */
 	} else {
@@ -571,6 +598,7 @@ static void configure(struct vhca_outbox *ob, const struct vhca_outbox_conf *con
 	ob->members = conf->members;
 	ob->named_other = conf->named_other;
 	ob->would_answer = conf->would_answer;
+	ob->lid_stays = conf->lid_stays;
 	ob->snapshot = conf->snapshot;
 	ob->snapshot_ms = conf->snapshot_ms ? conf->snapshot_ms : SNAPSHOT_MS;
 	ob->line.auth = conf->auth;

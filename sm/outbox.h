@@ -46,6 +46,11 @@ struct vhca_outbox_conf {
 	/* The SM has named another owner, in an answer to a state that a newer report has replaced
 	 * meanwhile: that one's own answer is still to come, but its silence is no consent. */
 	void (*named_other)(void *arg, const struct vhca_sm_binding *binding);
+	/*
+	 * The LID that was to follow (follow_lid) stays where it is, for this reason; the binding
+	 * is sent without it.
+	 */
+	void (*lid_stays)(void *arg, const struct vhca_sm_binding *binding, const char *reason);
 	/* What the SM would answer to vhca_outbox_prepare(); RETRY: it has not said. */
 	vhca_outbox_fn would_answer;
 	/*

@@ -22,7 +22,8 @@
 	" from_port_guid INTEGER NOT NULL, from_gid_index INTEGER NOT NULL,"           \
 	" from_lid INTEGER NOT NULL, vport INTEGER NOT NULL,"                          \
 	" dynamic_lid INTEGER NOT NULL CHECK (dynamic_lid IN (0, 1)),"                 \
-	" keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1))) STRICT;"               \
+	" keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1)),"                       \
+	" follow_lid INTEGER NOT NULL CHECK (follow_lid IN (0, 1))) STRICT;"           \
 	"CREATE TABLE outbox_members (port_guid INTEGER PRIMARY KEY,"                  \
 	" seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;"
 

@@ -43,6 +43,8 @@ struct vhca_sm_binding {
 	 * shall be there.
 	 */
 	uint16_t vport;
+	/* from_lid, the LID of the port that it came from, shall be at this one. */
+	bool follow_lid;
 	/*
 	 * Bound: the vGUID shall have a LID of its own, by the ways to the hypervisor with this
 	 * port. Withdrawing frees that LID, whoever asked for it, unless keep_lid: then it stays
@@ -96,6 +98,8 @@ struct vhca_sm_ops {
 	/* NULL unless it sends. Requests of a move want vhca_sm_binding_is_move(). */
 	int (*commit_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
 	enum vhca_sm_answer (*commit_answer)(int status, struct json_object *body);
+	/* Of a move with follow_lid: without that it may be taken. */
+	bool (*lid_refused)(int status, struct json_object *body);
 	/* An SM that has bindings only says so; whoever else answers at its URL does not. */
 	bool (*commit_unknown)(int status, struct json_object *body);
 	/* What a commit would be answered; nothing changes. */

@@ -94,6 +94,8 @@ static int move_request(const struct vhca_sm_binding *b, const char *phase,
 		vhca_json_add_u64(to, "vport", b->vport);
 	}
 	add_dynamic(req.body, b);
+	if (b->follow_lid)
+		vhca_json_add_string(req.body, "lid_policy", "follow");
 	vhca_json_add_string(req.body, "id", VHCA_UUID_STR(&b->move_id));
 	vhca_json_add_u64(req.body, "epoch", b->epoch);
 	vhca_json_add_guid(req.body, "vguid", b->vguid);
@@ -201,6 +203,16 @@ static enum vhca_sm_answer members_answer(int status, struct json_object *body)
 	return report_answer(status, body, "port_guid", NULL);
 }
 
+/*
+ * Whether it was the LID, the same report without it tells. role_needed: a plugin with [agents]
+ * lets no agent have it.
+ */
+static bool lid_refused(int status, struct json_object *body)
+{
+	return status >= 400 && (problem_answer(status, body) == VHCA_SM_REFUSED ||
+				 strcmp(vhca_json_problem_code(body), VHCA_CODE_ROLE_NEEDED) == 0);
+}
+
 static bool commit_unknown(int status, struct json_object *body)
 {
 	const char *code = vhca_json_problem_code(body);
@@ -224,6 +236,7 @@ const struct vhca_sm_ops vhca_sm_vhcasm = {
 	.binding_answer = binding_answer,
 	.commit_request = commit_request,
 	.commit_answer = commit_answer,
+	.lid_refused = lid_refused,
 	.commit_unknown = commit_unknown,
 	.prepare_request = prepare_request,
 	.prepare_answer = prepare_answer,

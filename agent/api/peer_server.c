@@ -150,6 +150,21 @@ static int parse_from(struct json_object *o, struct vhca_reservation *ret, struc
 	return 0;
 }
 
+/* Does the LID of its host come with it? Who says nothing of that, does not ask. */
+static int parse_lid(struct json_object *o, struct vhca_reservation *ret, struct vhca_error *err)
+{
+	const char *policy = NULL, *stays = NULL;
+	int r = vhca_json_opt_string(o, "lid_policy", &policy, err);
+
+	if (r == 0)
+		r = vhca_json_opt_string(o, "lid_stays", &stays, err);
+	if (r < 0)
+		return r;
+	ret->lid_follows = policy && strcmp(policy, "follow") == 0;
+	(void)snprintf(ret->lid_stays, sizeof(ret->lid_stays), "%s", stays ? stays : "");
+	return 0;
+}
+
 static int parse_words(struct json_object *o, struct vhca_claim_request *ret,
 		       struct vhca_error *err)
 {
@@ -189,6 +204,8 @@ static int parse_vf(struct json_object *o, const struct vhca_mig_offer *offer,
 		r = parse_guest(o, ret, err);
 	if (!r)
 		r = parse_from(o, ret, err);
+	if (r == 0)
+		r = parse_lid(o, ret, err);
 	if (r < 0)
 		return r;
 	if (!vhca_guid_is_valid(ret->identity.guid))

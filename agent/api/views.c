@@ -185,6 +185,8 @@ struct json_object *api_view_claim(const struct vhca_claim *c)
 		      c->lease_ends_ms ? json_object_new_int64((int64_t)c->lease_ends_ms) : NULL);
 	vhca_json_add_string(o, "sm", told[c->sm_answer]);
 	vhca_json_add_string(o, "sm_reason", c->sm_answer_reason[0] ? c->sm_answer_reason : NULL);
+	vhca_json_add(o, "lid_follows", c->follow_lid ? json_object_new_int(c->follow_lid) : NULL);
+	vhca_json_add_string(o, "lid_reason", c->lid_reason[0] ? c->lid_reason : NULL);
 	return o;
 }
 

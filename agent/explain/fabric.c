@@ -114,8 +114,7 @@ static bool sm_takes_report(const struct explain_look *l, struct vhca_finding *f
 
 static void say_not_granted(const struct explain_look *l, struct vhca_finding *f)
 {
-	if (!explain_is_mlx4(l) && l->ex->sm->no_vports &&
-	    l->ex->conf->lid_policy == VHCA_LID_HOST) {
+	if (!explain_is_mlx4(l) && l->ex->sm->no_vports && !vhca_conf_shows_vports(l->ex->conf)) {
 		say_no_vports(f, "the VF's port cannot come up");
 		return;
 	}
@@ -133,12 +132,24 @@ static void say_not_granted(const struct explain_look *l, struct vhca_finding *f
 			       "virt_enabled 2)");
 }
 
+/* Its guest works: who has resolved it before, asks the subnet manager again. */
+static void say_lid_stays(const struct explain_look *l, struct vhca_finding *f)
+{
+	explain_say(f, VHCA_FINDING_WARNING,
+		    "the LID of the guest's last host stays there, it has LID %u now: %s",
+		    l->port->lid, l->claim->lid_reason);
+	explain_fix(f, "nothing, if its peers have found it again; else vhcasmctl move LID %s",
+		    VHCA_GUID_STR(l->port->port_guid));
+}
+
 void explain_sm(const struct explain_look *l, struct vhca_finding *f)
 {
 	if (!sm_serves_port(l, f) || !sm_takes_report(l, f))
 		return;
 	if (l->claim && l->vf->state == VHCA_VF_ATTACHED && !l->vf->granted)
 		say_not_granted(l, f);
+	else if (l->claim && l->claim->lid_reason[0])
+		say_lid_stays(l, f);
 	else
 		explain_say(f, VHCA_FINDING_OK,
 			    "the subnet manager at LID %u serves the port (LID %u)%s",

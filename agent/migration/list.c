@@ -138,6 +138,12 @@ const struct vhca_dom_info *vhca_migration_guest(const struct vhca_mig *m)
 	return dom ? dom->info : NULL;
 }
 
+int vhca_migration_check_lid(const struct vhca_mig *m, const struct vhca_claim *claim,
+			     struct vhca_error *err)
+{
+	return vhca_engine_check_lid(m->owner->args.engine, claim, err);
+}
+
 bool vhca_migration_begun(const struct vhca_mig *m)
 {
 	return m->begun || m->pinned || m->state == VHCA_MIG_ATTACHING ||

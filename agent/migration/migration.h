@@ -355,6 +355,9 @@ struct vhca_claim *vhca_migration_claim(const struct vhca_mig *m, struct vhca_cl
  * moment.
  */
 const struct vhca_dom_info *vhca_migration_guest(const struct vhca_mig *m);
+/* At the source: vhca_engine_check_lid() of one of its claims. */
+int vhca_migration_check_lid(const struct vhca_mig *m, const struct vhca_claim *claim,
+			     struct vhca_error *err);
 /* At the destination: libvirt has begun to bring the guest, or may have. */
 bool vhca_migration_begun(const struct vhca_mig *m);
 /* The epoch of its claims is the destination's, on either side. */

@@ -32,8 +32,10 @@ struct vhca_peer {
 
 /* ---- bodies ---- */
 
-static struct json_object *claim_doc(const struct vhca_claim *c)
+static struct json_object *claim_doc(const struct vhca_peer *p, const struct vhca_mig *m,
+				     const struct vhca_claim *c)
 {
+	struct vhca_error why = VHCA_ERROR_INIT;
 	struct json_object *o = json_object_new_object();
 	struct vhca_sm_binding here = vhca_claim_binding(c);
 
@@ -49,6 +51,10 @@ static struct json_object *claim_doc(const struct vhca_claim *c)
 	vhca_json_add_guid(o, "port_guid", here.port_guid);
 	vhca_json_add_u64(o, "gid_index", here.gid_index);
 	vhca_json_add_u64(o, "lid", here.lid);
+	if (vhca_migration_check_lid(m, c, &why) == 0)
+		vhca_json_add_string(o, "lid_policy", "follow");
+	else if (p->conf->lid_policy == VHCA_LID_FOLLOW)
+		vhca_json_add_string(o, "lid_stays", why.msg);
 	return o;
 }
 
@@ -63,7 +69,7 @@ static struct json_object *offer_doc(const struct vhca_peer *p, const struct vhc
 	vhca_json_add_string(o, "node", p->conf->node_name);
 	vhca_json_add_string(o, "mode", vhca_mig_mode_to_string(m->mode));
 	while ((c = vhca_migration_claim(m, c)))
-		json_object_array_add(vfs, claim_doc(c));
+		json_object_array_add(vfs, claim_doc(p, m, c));
 	vhca_json_add(o, "vfs", vfs);
 	if (guest && guest->memory.kib)
 		vhca_json_add(o, "memory", vhca_guest_memory_to_json(&guest->memory));

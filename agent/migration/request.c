@@ -78,6 +78,18 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 	return 0;
 }
 
+/* What keeps its LID here is said before anything has changed. */
+static void join(struct vhca_mig *m, struct vhca_claim *c)
+{
+	struct vhca_error why = VHCA_ERROR_INIT;
+
+	vhca_claim_join(c, &m->id);
+	if (m->owner->args.conf->lid_policy == VHCA_LID_FOLLOW && m->mode != VHCA_MIG_MODE_PARK &&
+	    vhca_migration_check_lid(m, c, &why) < 0)
+		vhca_events_add_claim(m->owner->args.events, "claim", c,
+				      "the host's LID does not go with it: %s", why.msg);
+}
+
 /* From now on the claims are the migration's: written with its first step. */
 static void take_claims(struct vhca_mig *m)
 {
@@ -85,7 +97,7 @@ static void take_claims(struct vhca_mig *m)
 
 	TAILQ_FOREACH (c, &m->owner->model->claims, link)
 		if (vhca_uuid_equal(&c->domain, &m->domain))
-			vhca_claim_join(c, &m->id);
+			join(m, c);
 }
 
 int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_request *req,

@@ -30,7 +30,8 @@
 	" guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, guest TEXT," \
 	" ending INTEGER NOT NULL, custody TEXT NOT NULL, asked INTEGER NOT NULL,"                \
 	" kept INTEGER NOT NULL, migration TEXT, port_guid INTEGER NOT NULL,"                     \
-	" created INTEGER NOT NULL, lease INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;"       \
+	" created INTEGER NOT NULL, lease INTEGER NOT NULL, follow_port INTEGER NOT NULL,"        \
+	" follow_lid INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;"                            \
 	"CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL,"                  \
 	" used INTEGER NOT NULL, migration TEXT) STRICT;"                                         \
 	"CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL,"                      \
@@ -131,6 +132,8 @@ enum {
 	CLAIM_PORT_GUID,
 	CLAIM_CREATED,
 	CLAIM_LEASE,
+	CLAIM_FOLLOW_PORT,
+	CLAIM_FOLLOW_LID,
 };
 
 /* NULL is none; any other text has to be an address. */
@@ -177,6 +180,7 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	if (load_names(row, c) < 0 || load_place(row, c) < 0 ||
 	    vhca_custody_parse(vhca_row_text(row, CLAIM_CUSTODY), &c->custody) < 0 ||
 	    !is_up_to(row, CLAIM_LEASE, VHCA_CLAIM_LEASE_MAX) ||
+	    !is_up_to(row, CLAIM_FOLLOW_LID, UINT16_MAX) ||
 	    vhca_pkeys_parse(vhca_row_text(row, CLAIM_PKEYS), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
 			     &c->identity.n_pkeys) < 0)
 		return -EBADMSG;
@@ -194,6 +198,8 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	c->port_guid = vhca_row_u64(row, CLAIM_PORT_GUID);
 	c->created_ms = vhca_row_u64(row, CLAIM_CREATED);
 	c->lease_s = (uint32_t)vhca_row_i64(row, CLAIM_LEASE);
+	c->follow_port = vhca_row_u64(row, CLAIM_FOLLOW_PORT);
+	c->follow_lid = (uint16_t)vhca_row_i64(row, CLAIM_FOLLOW_LID);
 	return c->identity.guid ? 0 : -EBADMSG;
 }
 
@@ -249,7 +255,7 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		{"claims",
 		 "SELECT id, domain, domain_name, name, fabric, way, pf, numa, bdf, port, guid,"
 		 " epoch, pkeys, guest, ending, custody, asked, kept, migration, port_guid,"
-		 " created, lease FROM claims ORDER BY created",
+		 " created, lease, follow_port, follow_lid FROM claims ORDER BY created",
 		 load_claim},
 		{"suppressed", "SELECT domain, name FROM suppressed", load_suppressed},
 	};
@@ -303,15 +309,17 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 	vhca_pkeys_format(text, sizeof(text), c->identity.pkeys, c->identity.n_pkeys);
 	vhca_txn_exec(txn,
 		      "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-		      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
+		      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"
+		      " ?23, ?24)"
 		      " ON CONFLICT (id) DO UPDATE SET bdf = excluded.bdf,"
 		      " guid = excluded.guid, epoch = excluded.epoch, pkeys = excluded.pkeys,"
 		      " guest = excluded.guest,"
 		      " ending = excluded.ending, custody = excluded.custody,"
 		      " asked = excluded.asked, kept = excluded.kept,"
 		      " migration = excluded.migration, port_guid = excluded.port_guid,"
-		      " lease = excluded.lease",
-		      "sssssssisiuussisiusuui", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
+		      " lease = excluded.lease, follow_port = excluded.follow_port,"
+		      " follow_lid = excluded.follow_lid",
+		      "sssssssisiuussisiusuuiui", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
 		      c->domain_name, c->name, c->fabric, vhca_origin_to_string(c->origin),
 		      c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa,
 		      VHCA_BDF_STR(c->vf->bdf), (int64_t)c->port, c->identity.guid, c->epoch, text,
@@ -320,7 +328,7 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 			      (c->released && vhca_claim_is_ending(c) ? ENDING_RELEASED : 0),
 		      durable_custody(c), (int64_t)c->asked, c->kept_epoch,
 		      c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, c->port_guid,
-		      c->created_ms, (int64_t)c->lease_s);
+		      c->created_ms, (int64_t)c->lease_s, c->follow_port, (int64_t)c->follow_lid);
 	if (!vhca_guid_is_stand_in(c->identity.guid))
 		vhca_journal_epoch(txn, c->identity.guid, c->epoch);
 }

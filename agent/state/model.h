@@ -140,6 +140,8 @@ struct vhca_waiter {
 	void *arg;
 };
 
+#define VHCA_LID_REASON_MAX 256 /* as an error says it */
+
 struct vhca_claim {
 	TAILQ_ENTRY(vhca_claim) link;
 	struct vhca_uuid id;
@@ -196,6 +198,14 @@ struct vhca_claim {
 	 */
 	uint64_t from_port_guid;
 	uint16_t from_gid_index, from_lid;
+	/*
+	 * Destination: this LID, the one of the port that it came from, is to come here when its
+	 * guest has it; 0 = none, or the SM has answered.
+	 */
+	uint64_t follow_port;
+	uint16_t follow_lid;
+	char lid_reason
+		[VHCA_LID_REASON_MAX]; /* why it stays there; "" = it does not. Not durable */
 	/*
 	 * Destination: who lends it takes it back when it is proven withdrawn here (after a
 	 * restart, the migration says so again). Whoever asks for its release vouches for that.

@@ -108,6 +108,9 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc);
 /* named_other of the outbox. */
 void vhca_engine_sm_named_other(void *engine, const struct vhca_sm_binding *binding);
+/* lid_stays of the outbox. */
+void vhca_engine_sm_keeps_lid(void *engine, const struct vhca_sm_binding *binding,
+			      const char *reason);
 /* would_answer of the outbox. */
 void vhca_engine_sm_would_answer(void *engine, const struct vhca_sm_binding *binding,
 				 enum vhca_sm_answer answer, const char *reason,
@@ -214,9 +217,17 @@ struct vhca_reservation {
 	struct vhca_bdf guest;
 	uint64_t from_port_guid; /* where it is now; 0 = unknown */
 	uint16_t from_gid_index, from_lid;
+	bool lid_follows; /* its host lets from_lid, which is its own, go with it */
+	char lid_stays[VHCA_LID_REASON_MAX]; /* why not, if it says so; else "" */
 };
 int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *res,
 			struct vhca_claim **ret, struct vhca_error *err);
+/*
+ * May the LID of the claim's host go with it (lid_policy follow)? Refused "lid_stays": it stays,
+ * which keeps nothing else back.
+ */
+int vhca_engine_check_lid(const struct vhca_engine *e, const struct vhca_claim *claim,
+			  struct vhca_error *err);
 /* The VF leaves its guest and is scrubbed; the claim stays, away. */
 void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 		       const struct vhca_uuid *migration);

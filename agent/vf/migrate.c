@@ -40,6 +40,7 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 	c->from_port_guid = res->from_port_guid;
 	c->from_gid_index = res->from_gid_index;
 	c->from_lid = res->from_lid;
+	engine_plan_lid(e, c, res);
 	*ret = c;
 	return 0;
 }

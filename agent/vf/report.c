@@ -7,6 +7,7 @@
 #include "agent/vf/report.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/vf/work.h"
@@ -130,6 +131,14 @@ uint64_t engine_put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struc
 
 	if (bound && c->migrating && shows_guid(c, state))
 		name_vport(e, c, &b);
+	/* Until the SM has answered, also when the migration is over. */
+	if (bound && c->follow_lid && state == VHCA_VF_ATTACHED) {
+		b.moved = b.follow_lid = true;
+		b.move_id = c->migration;
+		b.from_port_guid = c->follow_port;
+		b.from_gid_index = c->from_gid_index;
+		b.from_lid = c->follow_lid;
+	}
 	b.dynamic_lid = bound && has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC);
 	b.keep_lid = !bound && vhca_claim_is_withheld(c) && c->kept_epoch;
 	return put_binding(e, txn, c, &b);
@@ -169,11 +178,14 @@ uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struc
 }
 
 /*
- * The binding was reported with the claim; now that the vport shows the GUID, its LID may follow.
+ * The binding was reported with the claim; now that the vport shows the GUID, or that the guest is
+ * here, its LID may follow.
  */
-bool engine_vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
-			 enum vhca_vf_state to)
+bool engine_lid_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
+		       enum vhca_vf_state to)
 {
+	if (to == VHCA_VF_ATTACHED)
+		return c->follow_lid;
 	return to == VHCA_VF_PROGRAMMED && c->migrating && own_vport(e, c->vf);
 }
 
@@ -335,4 +347,98 @@ void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca)
 			engine_report(e, c);
 	}
 	engine_declare_again(e, hca);
+}
+
+/* ---- a LID that follows: the host's, with its only guest, when that has arrived ---- */
+
+static int lid_stays(struct vhca_error *err, const char *why)
+{
+	return vhca_error_set(err, VHCA_ERR_CONFLICT, "lid_stays", 0, "%s", why);
+}
+
+/* The port's only guest has it. */
+static int check_alone(const struct vhca_engine *e, const struct vhca_claim *claim,
+		       struct vhca_error *err)
+{
+	const struct vhca_claim *c;
+
+	if (!vhca_hca_identity(claim->vf->hca)->host_pkey_map)
+		return lid_stays(err,
+				 "lid_policy follow is for ConnectX-3: the VF here is a port of "
+				 "its own");
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c != claim && c->vf && c->vf->hca == claim->vf->hca &&
+		    c->boot != VHCA_BOOT_EARLIER)
+			return vhca_error_set(err, VHCA_ERR_CONFLICT, "lid_stays", 0,
+					      "the port has another VF's guest: %s/%s",
+					      c->domain_name, c->name);
+	return 0;
+}
+
+static bool is_unicast(uint16_t lid)
+{
+	return lid > 0 && lid < 0xc000;
+}
+
+int vhca_engine_check_lid(const struct vhca_engine *e, const struct vhca_claim *claim,
+			  struct vhca_error *err)
+{
+	if (e->conf->lid_policy != VHCA_LID_FOLLOW)
+		return lid_stays(err, "[sm] lid_policy of its host is not follow");
+	if (claim->follow_lid)
+		return lid_stays(err, "the LID that it had before is still on its way");
+	if (!is_unicast(claim->vf->hca->ports[claim->vf->hca->port - 1].lid))
+		return lid_stays(err, "the port has no LID");
+	return check_alone(e, claim, err);
+}
+
+void engine_end_lid(struct vhca_engine *e, struct vhca_claim *c, const char *why)
+{
+	if (why)
+		vhca_events_add_claim(e->args.events, "claim", c,
+				      "the LID of its last host stays there: %s", why);
+	else
+		vhca_events_add_claim(e->args.events, "claim", c,
+				      "LID %u of its last host has come with it", c->follow_lid);
+	(void)snprintf(c->lid_reason, sizeof(c->lid_reason), "%s", why ? why : "");
+	c->follow_lid = 0;
+	c->follow_port = 0;
+}
+
+void engine_plan_lid(struct vhca_engine *e, struct vhca_claim *c,
+		     const struct vhca_reservation *res)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (e->conf->lid_policy != VHCA_LID_FOLLOW && !res->lid_follows)
+		return; /* nobody asks for it */
+	if (!res->lid_follows)
+		(void)lid_stays(&err, res->lid_stays[0]
+					      ? res->lid_stays
+					      : "[sm] lid_policy of its last host is not follow");
+	else if (e->conf->lid_policy != VHCA_LID_FOLLOW)
+		(void)lid_stays(&err, "[sm] lid_policy of this host is not follow");
+	else if (!res->from_port_guid || !is_unicast(res->from_lid))
+		(void)lid_stays(&err, "its last host has not said which it is");
+	else if (check_alone(e, c, &err) == 0) {
+		c->follow_port = res->from_port_guid;
+		c->follow_lid = res->from_lid;
+		vhca_events_add_claim(e->args.events, "claim", c,
+				      "LID %u of its host comes with it, when it is here",
+				      c->follow_lid);
+		return;
+	}
+	engine_end_lid(e, c, err.msg);
+}
+
+void engine_look_at_lid(struct vhca_engine *e, struct vhca_claim *c, enum vhca_vf_state to)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (!c->follow_lid || to != VHCA_VF_ATTACHED)
+		return;
+	if (e->conf->lid_policy != VHCA_LID_FOLLOW)
+		engine_end_lid(e, c, "[sm] lid_policy of this host is not follow any more");
+	else if (check_alone(e, c, &err) < 0)
+		engine_end_lid(e, c, err.msg);
 }

@@ -19,9 +19,9 @@ uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struc
 void engine_release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable);
 /* The claim goes on without the identity that it has withdrawn. */
 void engine_note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c);
-/* With the VF's move to this state the SM is to hear of its vport. */
-bool engine_vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
-			 enum vhca_vf_state to);
+/* With the VF's move to this state the SM is to hear of its vport, or of the LID that follows. */
+bool engine_lid_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
+		       enum vhca_vf_state to);
 /*
  * An earlier life of the agent was handed it for a guest that has not come: who did so may have
  * taken it back, and an SM that knows nothing would evict him. The SM is asked whether it would
@@ -40,6 +40,14 @@ void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca);
  * declared before.
  */
 void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
+
+/* Whether the LID of its last host is to come with a claim that is made for a migration. */
+void engine_plan_lid(struct vhca_engine *e, struct vhca_claim *c,
+		     const struct vhca_reservation *res);
+/* What was planned is given up if the VF goes to its guest and something is against it by now. */
+void engine_look_at_lid(struct vhca_engine *e, struct vhca_claim *c, enum vhca_vf_state to);
+/* The LID has come (why NULL), or stays where it is. The caller has the claim written. */
+void engine_end_lid(struct vhca_engine *e, struct vhca_claim *c, const char *why);
 
 /* ---- membership.c ---- */
 enum engine_membership { ENGINE_MEMBER, ENGINE_WAIT, ENGINE_REFUSED };

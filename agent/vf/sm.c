@@ -122,6 +122,26 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 	return true;
 }
 
+/* Of an answer to what is asked for now. */
+static void end_lid(struct vhca_engine *e, struct vhca_claim *c,
+		    const struct vhca_sm_binding *binding, const char *why)
+{
+	if (c->follow_lid != binding->from_lid || c->follow_port != binding->from_port_guid)
+		return;
+	engine_end_lid(e, c, why);
+	engine_save_soon(e, c);
+}
+
+void vhca_engine_sm_keeps_lid(void *engine, const struct vhca_sm_binding *binding,
+			      const char *reason)
+{
+	struct vhca_engine *e = engine;
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+
+	if (c && c->epoch == binding->epoch)
+		end_lid(e, c, binding, reason);
+}
+
 void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
 {
@@ -140,6 +160,8 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		return; /* the partitions have changed since, and that is reported */
 	if (answer == VHCA_SM_ACCEPTED || answer == VHCA_SM_SUPERSEDED)
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
+	if (answer == VHCA_SM_ACCEPTED && binding->follow_lid)
+		end_lid(e, c, binding, NULL);
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
 		c->ownership_unconfirmed = c->disputed = false;

@@ -329,6 +329,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 		/* Whether a port's guest comes back here, nobody knows: its LID is freed. */
 		if (becomes_away(vf, to) && vf->claim->custody != VHCA_CUSTODY_RESERVED)
 			engine_note_kept_lid(e, vf->claim);
+		engine_look_at_lid(e, vf->claim, to);
 		vhca_journal_claim(txn, vf->claim);
 	}
 	/* What is adopted is not known to the SM as ours yet. */
@@ -337,7 +338,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 			  vf->state == VHCA_VF_UNMANAGED))
 		c->ticket =
 			engine_put_report(e, txn, vf->claim, !vhca_claim_is_withheld(vf->claim));
-	if (vf->claim && engine_vport_is_due(e, vf->claim, to))
+	if (vf->claim && engine_lid_is_due(e, vf->claim, to))
 		c->ticket = engine_put_report_in(e, txn, vf->claim, true, to);
 	vhca_journal_vf(txn, vf, to, e->args.boot_id);
 	(void)vhca_fault_in("engine.move", vhca_vf_state_to_string(to));

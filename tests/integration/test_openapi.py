@@ -21,7 +21,7 @@ PARTS = ("agent", "common", "conf", "ctl", "hooks", "opensm", "pkey", "sm", "sri
 ELSEWHERE = {"agent/agent.c", "agent/vf/hook.c", "agent/hook_server.c", "agent/plan.c", "common/http/listen.c", "common/http/server.c",
              "common/base/file.c", "common/store/migrate.c", "common/store/store.c", "common/ticket/ticket.c", "sriov/enable.c",
              "sriov/inventory.c"}
-UNANSWERED = {"api_socket", "guest_at_it", "host", "no_such_group", "outbox", "ports_failed", "start",
+UNANSWERED = {"api_socket", "guest_at_it", "host", "lid_stays", "no_such_group", "outbox", "ports_failed", "start",
               "inventory_unread", "ports_unread", "vfs_not_made", "vfs_unbound"}    # reasons of /readyz
 REASON = re.compile(r'\[VHCA_READINESS_\w+\] = \{(?:"(\w+)"|VHCA_CODE_(\w+)),\s*(true|false)')
 REASON_ROW = re.compile(r"^(\w+) +(yes|no) +(?:unknown|warning|wrong) ", re.M)

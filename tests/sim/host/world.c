@@ -72,7 +72,7 @@ static void tell_port(struct world *w, enum vhca_port_event event)
 					       .state = w->port_down[pf] ? VHCA_PORT_DOWN
 									 : VHCA_PORT_ACTIVE,
 					       .is_ib = true,
-					       .lid = 2,
+					       .lid = (uint16_t)(w->lid + pf),
 					       .sm_lid = w->sm_lid,
 					       .port_guid = w->port_guid + pf,
 					       .n_pkeys = WORLD_KEYS};
@@ -87,6 +87,13 @@ void world_set_key(struct world *w, unsigned int index, uint16_t pkey)
 	w->port_pkeys[index] = pkey;
 	if (w->engine)
 		tell_port(w, VHCA_PORT_PKEYS);
+}
+
+void world_set_lid(struct world *w, uint16_t lid)
+{
+	w->lid = lid;
+	if (w->engine)
+		tell_port(w, VHCA_PORT_CHANGED);
 }
 
 void world_reregister(struct world *w)
@@ -196,6 +203,7 @@ void world_init(struct world *w)
 	w->numa[0] = w->numa[1] = -1;
 	w->port_guid = 0x0002c90300000011;
 	w->sm_lid = 1;
+	w->lid = 2;
 	w->port_pkeys[0] = 0xffff;
 	w->port_pkeys[1] = 0x8001;
 	w->port_pkeys[2] = 0x8002;

@@ -150,6 +150,7 @@ struct world {
 	bool sm_accepts;	 /* it says yes to whatever is reported */
 	bool no_vports;		 /* the SM leaves ports of mlx5 VFs down */
 	uint64_t port_guid;
+	uint16_t lid;	 /* of the first adapter's port; the next one's is one more */
 	uint16_t sm_lid; /* the SM's, as the port has it */
 	/* the RDMA device is not up yet: world_start() says nothing of the port */
 	bool port_unseen;
@@ -196,6 +197,7 @@ void world_swap(struct world *w, unsigned int a, unsigned int b);
 /* The engine looks at the adapter again. */
 void world_show_hardware(struct world *w);
 /* The SM, or another one, asks for everything that it should know. */
+void world_set_lid(struct world *w, uint16_t lid);
 void world_reregister(struct world *w);
 /* The RDMA device is up. */
 void world_show_port(struct world *w);

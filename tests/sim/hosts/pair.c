@@ -114,6 +114,17 @@ static void unreachable(struct job *job)
 	reply(job, &res);
 }
 
+/* As agent/migration/peer.c has it. */
+static void offer_lid(const struct job *job, const struct vhca_claim *c,
+		      struct vhca_reservation *ret)
+{
+	struct vhca_error why = VHCA_ERROR_INIT;
+
+	ret->lid_follows = vhca_migration_check_lid(job->m, c, &why) == 0;
+	if (!ret->lid_follows && job->p->w[job->host].conf.lid_policy == VHCA_LID_FOLLOW)
+		(void)snprintf(ret->lid_stays, sizeof(ret->lid_stays), "%s", why.msg);
+}
+
 static void offer(struct job *job, struct vhca_migrations *peer)
 {
 	const struct vhca_dom_info *guest = vhca_migration_guest(job->m);
@@ -143,6 +154,8 @@ static void offer(struct job *job, struct vhca_migrations *peer)
 		r->has_guest = c->has_guest;
 		r->guest = c->guest;
 		r->from_port_guid = job->p->w[job->host].port_guid;
+		r->from_lid = job->p->w[job->host].lid;
+		offer_lid(job, c, r);
 	}
 	vhca_migrations_offer(peer, o, on_peer, job);
 	free(o);
@@ -365,7 +378,8 @@ static bool home_0(const struct pair *p, const void *arg)
 	return pair_at_home(p, 0);
 }
 
-static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5)
+static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5,
+		 enum vhca_conf_lid_policy policy)
 {
 	memset(p, 0, sizeof(*p));
 	p->kill = -1;
@@ -388,7 +402,8 @@ static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5)
 		if (mlx5)
 			world_mlx5_init(w, &mlx5[h]);
 		w->sm_accepts = mlx5 && !fenced;
-		w->conf.lid_policy = mlx5 && fenced ? VHCA_LID_DYNAMIC : VHCA_LID_HOST;
+		w->conf.lid_policy = policy;
+		w->lid = (uint16_t)(PAIR_LID + h);
 		w->conf.lease_ms = 2000;
 		w->conf.external_lease_ms = 60000;
 		w->conf.n_peers = 1;
@@ -401,22 +416,27 @@ static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5)
 
 void pair_init(struct pair *p)
 {
-	init(p, false, NULL);
+	init(p, false, NULL, VHCA_LID_HOST);
 }
 
 void pair_init_mlx5(struct pair *p, struct world_mlx5 *mlx5)
 {
-	init(p, false, mlx5);
+	init(p, false, mlx5, VHCA_LID_HOST);
 }
 
 void pair_init_fenced(struct pair *p)
 {
-	init(p, true, NULL);
+	init(p, true, NULL, VHCA_LID_HOST);
 }
 
 void pair_init_dynamic(struct pair *p, struct world_mlx5 *mlx5)
 {
-	init(p, true, mlx5);
+	init(p, true, mlx5, VHCA_LID_DYNAMIC);
+}
+
+void pair_init_follow(struct pair *p)
+{
+	init(p, true, NULL, VHCA_LID_FOLLOW);
 }
 
 void pair_done(struct pair *p)

@@ -12,6 +12,8 @@
 #include "tests/sim/host/world.h"
 #include "tests/sim/sm/pair_sm.h"
 
+#define PAIR_LID 10 /* of host 0's port when it begins; of host 1's: one more */
+
 enum pair_fault { PAIR_NOTHING, PAIR_FAIL, PAIR_KILL_BEFORE, PAIR_KILL_AFTER };
 
 struct pair {
@@ -54,6 +56,8 @@ void pair_init_mlx5(struct pair *p, struct world_mlx5 *mlx5);
 void pair_init_fenced(struct pair *p); /* the same, with an SM that fences */
 /* mlx5 and an SM that fences, and gives each vGUID a LID of its own. */
 void pair_init_dynamic(struct pair *p, struct world_mlx5 *mlx5);
+/* pair_init_fenced(), with [sm] lid_policy = follow on both. */
+void pair_init_follow(struct pair *p);
 void pair_done(struct pair *p);
 /* Both loops, until cond holds; false after about 15 s. */
 bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *arg),

@@ -106,6 +106,39 @@ static void move_lid(struct pair_sm *sm, const struct vhca_sm_binding *b)
 	sm->lid_at = b->port_guid;
 }
 
+/* The host where the port has this LID; 2 = none. */
+static unsigned int host_with(const struct pair_sm *sm, uint16_t lid)
+{
+	unsigned int h = 0;
+
+	while (h < 2 && sm->lines[h].w->lid != lid)
+		h++;
+	return h;
+}
+
+/*
+ * lid_policy follow as the plugin has it (check_follow() in opensm/http/follow.c, resolve_lid() in
+ * opensm/osm/lids.c): the port where the LID is to be, and the one where it is, exchange theirs.
+ * Why not; NULL = it is there.
+ */
+static const char *follow(struct pair_sm *sm, const struct vhca_sm_binding *b)
+{
+	unsigned int at = host_with(sm, b->from_lid);
+	unsigned int to = sm->lines[0].w->port_guid == b->port_guid ? 0 : 1;
+	uint16_t other = sm->lines[to].w->lid;
+
+	if (at == to)
+		return NULL;
+	if (at == 2 || sm->lines[at].w->port_guid != b->from_port_guid)
+		return "lid_elsewhere";
+	if (sm->lid_refusal)
+		return sm->lid_refusal;
+	sm->lids_changed++;
+	world_set_lid(sm->lines[to].w, b->from_lid);
+	world_set_lid(sm->lines[at].w, other);
+	return NULL;
+}
+
 static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
 {
 	bool not_its_own = vhca_osm_table_has_other_owner(sm->bindings.table, b->vguid, b->epoch,
@@ -118,21 +151,29 @@ static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_
 }
 
 static void answer(struct pair_sm *sm, struct world *w, enum pair_sm_kind kind,
-		   const struct vhca_sm_binding *b)
+		   const struct vhca_sm_binding *asked)
 {
+	struct vhca_sm_binding b = *asked;
 	vhca_outbox_fn tell =
 		kind == PAIR_SM_QUESTION ? vhca_engine_sm_would_answer : vhca_engine_sm_answer;
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct json_object *doc;
 
-	if ((kind == PAIR_SM_QUESTION ? sim_sm_ask(&sm->bindings, b, &err) : put(sm, b, &err)) ==
+	if (kind == PAIR_SM_REPORT && b.follow_lid) {
+		const char *why = sim_sm_ask(&sm->bindings, &b, NULL) < 0 ? NULL : follow(sm, &b);
+
+		if (why)
+			vhca_engine_sm_keeps_lid(w->engine, &b, why);
+		b.follow_lid = !why; /* the outbox sends it without */
+	}
+	if ((kind == PAIR_SM_QUESTION ? sim_sm_ask(&sm->bindings, &b, &err) : put(sm, &b, &err)) ==
 	    0) {
-		tell(w->engine, b, VHCA_SM_ACCEPTED, "", NULL);
+		tell(w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
 		return;
 	}
 	doc = json_object_new_object();
-	sim_sm_add_known(&sm->bindings, b->vguid, doc);
-	tell(w->engine, b, err.kind == VHCA_ERR_CONFLICT ? VHCA_SM_SUPERSEDED : VHCA_SM_REFUSED,
+	sim_sm_add_known(&sm->bindings, b.vguid, doc);
+	tell(w->engine, &b, err.kind == VHCA_ERR_CONFLICT ? VHCA_SM_SUPERSEDED : VHCA_SM_REFUSED,
 	     err.msg, doc);
 	json_object_put(doc);
 }
@@ -151,8 +192,10 @@ void pair_sm_lose(struct pair_sm *sm, unsigned int h)
 	enum pair_sm_kind kind = sm->lines[h].reports[0].kind;
 	struct vhca_sm_binding b = drop(&sm->lines[h], 0);
 
-	if (kind == PAIR_SM_REPORT)
-		(void)put(sm, &b, NULL);
+	if (kind != PAIR_SM_REPORT || put(sm, &b, NULL) < 0)
+		return;
+	if (b.follow_lid)
+		(void)follow(sm, &b);
 }
 
 void pair_sm_delay(struct pair_sm *sm, unsigned int h)

@@ -291,6 +291,8 @@ static const struct {
 	{"[sm]\nbackend = vhcasm\n", "f.conf: [sm] url: needed with backend = vhcasm"},
 	{"[sm]\nrequire = attach\n",
 	 "f.conf: [sm] require: attach cannot be fulfilled with backend = none"},
+	{"[sm]\nlid_policy = follow\n",
+	 "f.conf: [sm] lid_policy: follow cannot be fulfilled with backend = none"},
 	{"[sm]\nurl = https://a http://b\ntoken_file = /t\n",
 	 "f.conf: [sm] token_file: http://b is no https:// URL"},
 	{"[sm]\ntoken_file = t\n", "f.conf:2: token_file: \"t\" is not an absolute path"},

@@ -90,6 +90,13 @@ static void reply(struct false_sm *sm, struct vhca_http_request *req, const stru
 		reply_problem(req, sm->moves_kind, sm->moves_code);
 		return;
 	}
+	if (sm->follow_code && strstr(s->body, "\"lid_policy\":\"follow\"")) {
+		reply_problem(req,
+			      strcmp(sm->follow_code, "changed_meanwhile") ? VHCA_ERR_CONFLICT
+									   : VHCA_ERR_UNAVAILABLE,
+			      sm->follow_code);
+		return;
+	}
 	if (sm->refuse_code && (sm->refuse_only == 0 || sm->refuse_only == s->vguid)) {
 		reply_problem(req, sm->refuse_kind, sm->refuse_code);
 		return;

@@ -46,6 +46,7 @@ struct false_sm {
 	unsigned int n_held, most_held;
 
 	unsigned int n_seen;
+	const char *follow_code; /* to moves whose LID is to follow; NULL = they are taken */
 	struct false_sm_seen seen[FALSE_SM_SEEN_MAX];
 	struct sim_sm bindings;
 	unsigned int n_guids;

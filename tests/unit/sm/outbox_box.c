@@ -41,6 +41,15 @@ static void on_answer(void *arg, const struct vhca_sm_binding *binding, enum vhc
 	}
 }
 
+static void on_lid_stays(void *arg, const struct vhca_sm_binding *binding, const char *reason)
+{
+	struct box *b = arg;
+
+	assert_true(binding->follow_lid);
+	assert_true(*reason);
+	b->n_lid_stays++;
+}
+
 static void on_would_answer(void *arg, const struct vhca_sm_binding *binding,
 			    enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
 {
@@ -101,6 +110,7 @@ void box_open_outbox(struct box *b)
 					      .members = on_members,
 					      .named_other = on_named_other,
 					      .would_answer = on_would_answer,
+					      .lid_stays = on_lid_stays,
 					      .snapshot = on_snapshot,
 					      .snapshot_ms = b->snapshot_ms};
 	struct vhca_error err;

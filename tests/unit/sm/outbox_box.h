@@ -41,7 +41,7 @@ struct box {
 	struct vhca_outbox *ob;
 	struct false_sm sm, sm2;
 	const struct vhca_sm_ops *ops;
-	unsigned int n_answers, n_snapshots, n_named_other, n_would_answer;
+	unsigned int n_answers, n_snapshots, n_named_other, n_would_answer, n_lid_stays;
 	struct box_answer would_answer; /* the last one */
 	struct box_answer answers[BOX_ANSWERS_MAX];
 	uint64_t put_again; /* vGUID for which the next answer puts epoch 2; 0 = none */

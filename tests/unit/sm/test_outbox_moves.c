@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the outbox does with moves and with their announcement. */
 #include <errno.h>
+#include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
@@ -140,6 +141,73 @@ static void newer_replaces_a_move_that_is_unknown(void **state)
 	assert_int_equal(b->n_answers, 1);
 }
 
+/* ---- a LID that is to follow ---- */
+
+static struct vhca_sm_binding follower(void)
+{
+	struct vhca_sm_binding b = box_move_of(BOX_VGUID(1), 7);
+
+	b.follow_lid = true;
+	return b;
+}
+
+static void a_lid_follows(void **state)
+{
+	struct box *b = *state;
+
+	box_put_binding(b, follower());
+	box_wait_all_done(b);
+	assert_int_equal(b->sm.n_seen, 1);
+	assert_non_null(strstr(b->sm.seen[0].body, "\"lid_policy\":\"follow\""));
+	assert_int_equal(b->answers[0].answer, VHCA_SM_ACCEPTED);
+	assert_int_equal(b->n_lid_stays, 0);
+}
+
+/* What is refused of the LID keeps the binding from nothing. */
+static void a_lid_that_is_refused_stays(void **state)
+{
+	static const char *const codes[] = {"cannot_move", "lid_elsewhere", "lid_shared",
+					    "role_needed", "unknown_lid",   "of_another_version"};
+	struct box *b = *state;
+
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(codes); i++) {
+		b->sm.follow_code = codes[i];
+		box_put_binding(b, follower());
+		box_wait_all_done(b);
+		assert_int_equal(b->sm.n_seen, 2 * (i + 1));
+		assert_null(strstr(b->sm.seen[2 * i + 1].body, "lid_policy"));
+		assert_string_equal(b->sm.seen[2 * i + 1].phase, "commit");
+		assert_int_equal(b->n_lid_stays, i + 1);
+		assert_int_equal(b->n_answers, i + 1);
+		assert_int_equal(b->answers[i].answer, VHCA_SM_ACCEPTED);
+	}
+}
+
+static void a_lid_waits_for_what_passes(void **state)
+{
+	struct box *b = *state;
+
+	b->sm.follow_code = "changed_meanwhile";
+	box_put_binding(b, follower());
+	box_wait_until(b, box_count_answers(b, VHCA_SM_RETRY) == 2);
+	b->sm.follow_code = NULL;
+	box_wait_all_done(b);
+	assert_int_equal(b->n_lid_stays, 0);
+	assert_non_null(strstr(box_last_seen(b)->body, "\"lid_policy\":\"follow\""));
+}
+
+static void an_older_plugin_moves_no_lid(void **state)
+{
+	struct box *b = *state;
+
+	box_know_no_moves(b);
+	box_put_binding(b, follower());
+	box_wait_all_done(b);
+	assert_string_equal(b->sm.seen[1].method, "PUT");
+	assert_int_equal(b->n_lid_stays, 1);
+	assert_int_equal(b->answers[0].answer, VHCA_SM_ACCEPTED);
+}
+
 /* ---- prepare ---- */
 
 static void prepare_is_sent_once(void **state)
@@ -266,6 +334,10 @@ int main(void)
 		BOX_CASE(no_such_page_is_no_word_of_a_plugin),
 		BOX_CASE(no_such_method_is_no_word_of_a_plugin),
 		BOX_CASE(newer_replaces_a_move_that_is_unknown),
+		BOX_CASE(a_lid_follows),
+		BOX_CASE(a_lid_that_is_refused_stays),
+		BOX_CASE(a_lid_waits_for_what_passes),
+		BOX_CASE(an_older_plugin_moves_no_lid),
 		BOX_CASE(prepare_is_sent_once),
 		BOX_CASE(prepare_takes_no_effect),
 		BOX_CASE(only_moves_are_prepared),

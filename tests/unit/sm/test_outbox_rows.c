@@ -112,14 +112,18 @@ static void restart_sends_what_replaced_another_kind(void **state)
 	elsewhere = box_binding_of(BOX_VGUID(5), 2, false);
 	elsewhere.keep_lid = true;
 	box_put_binding(b, elsewhere);
-	box_wait_until(b, b->commits == 10);
+	box_put_epoch(b, BOX_VGUID(6), 1);
+	elsewhere = box_move_of(BOX_VGUID(6), 2);
+	elsewhere.follow_lid = true;
+	box_put_binding(b, elsewhere);
+	box_wait_until(b, b->commits == 12);
 	box_close_store(b);
 
 	false_sm_up(&b->sm);
 	box_open_store(b);
 	box_open_outbox(b);
 	box_wait_all_done(b);
-	assert_int_equal(b->sm.n_seen, 5);
+	assert_int_equal(b->sm.n_seen, 6);
 	assert_string_equal(b->sm.seen[0].body, BOX_COMMIT_BODY);
 	assert_string_equal(b->sm.seen[1].method, "PUT");
 	assert_int_equal(b->sm.seen[1].epoch, 8);
@@ -130,6 +134,7 @@ static void restart_sends_what_replaced_another_kind(void **state)
 	assert_non_null(strstr(b->sm.seen[3].body, "\"lid_policy\":\"dynamic\""));
 	assert_string_equal(b->sm.seen[4].method, "DELETE");
 	assert_true(b->sm.seen[4].keep_lid);
+	assert_non_null(strstr(b->sm.seen[5].body, "\"lid_policy\":\"follow\""));
 }
 
 /* The SM has acted, we die before we know: the same states go out again and change nothing. */
@@ -195,12 +200,13 @@ static void wrong_rows_are_told(void **state)
 {
 	static const char *const rows[] = {
 		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 1, 'no uuid', 3, 1, 1, 0, "
-		"0, 0)",
+		"0, 0, 0)",
 		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 65536, 1, 0, 0, "
+		"0, 0)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, -1, 0, 0, 0, "
 		"0)",
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, -1, 0, 0, 0)",
 		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, 1, 65536, 0, "
-		"0)",
+		"0, 0)",
 		"INSERT INTO outbox_members VALUES (7, 1, 0, 'nonsense')",
 	};
 	struct box *b = *state;

@@ -142,9 +142,11 @@ static void ask_claims(sqlite3 *db, struct rows *rows)
 {
 	ask(db,
 	    "SELECT format('claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %s %d %lld %d"
-	    " %lld %s %d %d', id, domain, domain_name, name, fabric, way, bdf, guid, epoch, pkeys,"
+	    " %lld %s %d %d %lld %d', id, domain, domain_name, name, fabric, way, bdf, guid, "
+	    "epoch, pkeys,"
 	    " ending, created, COALESCE(guest, '-'), COALESCE(migration, '-'), custody, asked,"
-	    " port_guid, port, kept, COALESCE(pf, '-'), numa, lease) FROM claims",
+	    " port_guid, port, kept, COALESCE(pf, '-'), numa, lease, follow_port, follow_lid)"
+	    " FROM claims",
 	    rows);
 }
 
@@ -162,9 +164,9 @@ static void ask_reports(sqlite3 *db, struct rows *rows)
 {
 	ask(db,
 	    "SELECT format('report %lld %lld %lld %d %lld %d %d [%s] %d %s %lld %d %d %d %d %d"
-	    " %lld', vguid, seq, epoch, bound, port_guid, gid_index, lid, pkeys, moved,"
+	    " %d %lld', vguid, seq, epoch, bound, port_guid, gid_index, lid, pkeys, moved,"
 	    " CASE moved WHEN 1 THEN move_id ELSE '-' END, from_port_guid, from_gid_index,"
-	    " from_lid, vport, dynamic_lid, keep_lid, created_ms) FROM outbox",
+	    " from_lid, vport, dynamic_lid, keep_lid, follow_lid, created_ms) FROM outbox",
 	    rows);
 	ask(db,
 	    "SELECT format('members %lld %lld %lld [%s]', port_guid, seq, created_ms, pkeys)"
@@ -230,14 +232,15 @@ static int on_claim(void *ctx, struct vhca_claim *c, struct vhca_bdf bdf)
 {
 	SAY(ctx,
 	    "claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %s %d %lld %u %lld "
-	    "%s %d %u",
+	    "%s %d %u %lld %u",
 	    VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name, c->name, c->fabric,
 	    vhca_origin_to_string(c->origin), VHCA_BDF_STR(bdf), LL(c->identity.guid), LL(c->epoch),
 	    keys(c->identity.pkeys, c->identity.n_pkeys), (int)c->end, LL(c->created_ms),
 	    c->has_guest ? VHCA_BDF_STR(c->guest) : "-",
 	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", vhca_custody_to_string(c->custody),
 	    c->asked, LL(c->port_guid), c->port, LL(c->kept_epoch),
-	    c->has_pf ? VHCA_BDF_STR(c->pf) : "-", c->numa, c->lease_s);
+	    c->has_pf ? VHCA_BDF_STR(c->pf) : "-", c->numa, c->lease_s, LL(c->follow_port),
+	    c->follow_lid);
 	return 0;
 }
 
@@ -271,12 +274,13 @@ static int on_report(void *ctx, const struct vhca_outbox_row *row)
 		SAY(ctx, "members %lld %lld %lld [%s]", LL(m->port_guid), LL(row->seq),
 		    LL(row->created_ms), keys(m->pkeys, m->n_pkeys));
 	else
-		SAY(ctx, "report %lld %lld %lld %d %lld %u %u [%s] %d %s %lld %u %u %u %d %d %lld",
+		SAY(ctx,
+		    "report %lld %lld %lld %d %lld %u %u [%s] %d %s %lld %u %u %u %d %d %d %lld",
 		    LL(b->vguid), LL(row->seq), LL(b->epoch), b->bound, LL(b->port_guid),
 		    b->gid_index, b->lid, keys(b->pkeys, b->n_pkeys), b->moved,
 		    b->moved ? VHCA_UUID_STR(&b->move_id) : "-", LL(b->from_port_guid),
 		    b->from_gid_index, b->from_lid, b->vport, b->dynamic_lid, b->keep_lid,
-		    LL(row->created_ms));
+		    b->follow_lid, LL(row->created_ms));
 	return 0;
 }
 
