@@ -111,7 +111,7 @@ static int on_hook(void *arg, const struct vhca_hook_request *req, struct vhca_e
 	const struct vhca_agent *a = arg;
 
 	vhca_log_debug("%s: hook %s %s", req->name, req->op, req->subop);
-	if (!strcmp(req->op, "migrate") && req->has_away)
+	if (strcmp(req->op, "migrate") == 0 && req->has_away)
 		return vhca_migrations_begin(a->migrations, &req->away, &req->uuid, err);
 	return vhca_engine_hook(a->engine, req, err);
 }
@@ -218,7 +218,7 @@ static int open_basics(struct vhca_agent *a, struct vhca_error *err)
 	char path[160];
 	int r = vhca_conf_load(a->args.conf_path, &a->conf, err);
 
-	if (!r)
+	if (r == 0)
 		r = make_dirs(a->conf, err);
 	if (r == 0)
 		r = lock_state(a, err);
@@ -226,11 +226,11 @@ static int open_basics(struct vhca_agent *a, struct vhca_error *err)
 		return r;
 	vhca_log_set_level(a->conf->log_level);
 	r = read_boot_id(a->boot_id);
-	if (!r)
+	if (r == 0)
 		r = vhca_loop_new(&a->loop);
-	if (!r)
+	if (r == 0)
 		r = vhca_sysfs_open(root, &a->sys);
-	if (!r)
+	if (r == 0)
 		r = vhca_events_new(&a->events);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "start", -r, "cannot start");
@@ -268,12 +268,12 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	args.fenced = a->sm->sends && a->sm->fenced;
 	args.no_vports = a->sm->no_vports && !vhca_conf_shows_vports(a->conf);
 	r = vhca_engine_new(&args, &a->engine, err);
-	if (!r && vhca_http_loop_client_new(a->loop, &a->http) < 0)
+	if (r == 0 && vhca_http_loop_client_new(a->loop, &a->http) < 0)
 		r = vhca_error_no_memory(err, "HTTP client");
-	if (!r)
+	if (r == 0)
 		r = vhca_outbox_new(&ob, a->loop, a->store, vhca_http_loop_client_multi(a->http),
 				    vhca_engine_sm_answer, a->engine, &a->outbox, err);
-	if (!r)
+	if (r == 0)
 		vhca_engine_set_outbox(a->engine, a->outbox);
 	return r;
 }
@@ -326,18 +326,18 @@ static int open_world(struct vhca_agent *a, struct vhca_error *err)
 	};
 	int r = vhca_vfs_file_new(a->loop, a->conf, a->engine, &a->vfs_file, err);
 
-	if (!r)
+	if (r == 0)
 		r = vhca_host_new(&host, &a->host, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_domains_new(a->loop, a->conf->libvirt_uri, a->engine, &a->domains, err);
-	if (!r && vhca_peer_new(a->loop, vhca_http_loop_client_multi(a->http), a->conf,
-				a->credentials.peer, &a->peer) < 0)
+	if (r == 0 && vhca_peer_new(a->loop, vhca_http_loop_client_multi(a->http), a->conf,
+				    a->credentials.peer, &a->peer) < 0)
 		r = vhca_error_no_memory(err, "peers");
-	if (!r)
+	if (r == 0)
 		r = vhca_migrations_new(&mig, &a->migrations, err);
-	if (!r)
+	if (r == 0)
 		r = open_drain(a, err);
-	if (!r)
+	if (r == 0)
 		r = open_reload(a, err);
 	return r;
 }
@@ -388,14 +388,14 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 		r = vhca_api_new(&api, &a->api, err);
 
 	(void)snprintf(path, sizeof(path), "%s/hook.sock", a->conf->run_dir);
-	if (!r)
+	if (r == 0)
 		r = vhca_hookd_new(a->loop, path, on_hook, a, &a->hookd, err);
-	if (!r)
+	if (r == 0)
 		r = open_peer_api(a, err);
-	if (!r && (vhca_timer_new(a->loop, "ready", on_ready_timer, a, &a->ready) < 0 ||
-		   vhca_loop_on_signal(a->loop, SIGTERM, on_stop, a) < 0 ||
-		   vhca_loop_on_signal(a->loop, SIGINT, on_stop, a) < 0 ||
-		   vhca_loop_on_signal(a->loop, SIGHUP, on_reload, a) < 0))
+	if (r == 0 && (vhca_timer_new(a->loop, "ready", on_ready_timer, a, &a->ready) < 0 ||
+		       vhca_loop_on_signal(a->loop, SIGTERM, on_stop, a) < 0 ||
+		       vhca_loop_on_signal(a->loop, SIGINT, on_stop, a) < 0 ||
+		       vhca_loop_on_signal(a->loop, SIGHUP, on_reload, a) < 0))
 		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "start", ENOMEM, "cannot start");
 	return r;
 }
@@ -422,13 +422,13 @@ int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
 	a->args = *args;
 	a->state_fd = -1;
 	r = open_basics(a, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_credentials_load(a->conf, &a->credentials, err);
-	if (!r)
+	if (r == 0)
 		r = open_engine(a, err);
-	if (!r)
+	if (r == 0)
 		r = open_world(a, err);
-	if (!r)
+	if (r == 0)
 		r = open_servers(a, err);
 	if (r < 0) {
 		vhca_agent_free(a);

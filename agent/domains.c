@@ -399,12 +399,12 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 	d->unreadable_backoff = d->failed_backoff = d->list_backoff;
 	TAILQ_INIT(&d->looks);
 	r = vhca_timer_new(loop, "list", on_list_timer, d, &d->list_timer);
-	if (!r)
+	if (r == 0)
 		r = vhca_timer_new(loop, "unreadable", on_unreadable_timer, d,
 				   &d->unreadable_timer);
-	if (!r)
+	if (r == 0)
 		r = vhca_timer_new(loop, "failed looks", on_failed_timer, d, &d->failed_timer);
-	if (!r)
+	if (r == 0)
 		r = vhca_virt_new(loop, uri, on_virt, d, &d->virt);
 	if (r < 0) {
 		vhca_domains_free(d);

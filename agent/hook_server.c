@@ -141,7 +141,7 @@ static int add_conn(struct vhca_hookd *h, int fd)
 	TAILQ_INSERT_TAIL(&h->conns, c, link);
 	h->n_conns++;
 	r = vhca_timer_new(h->loop, "hook", on_timeout, c, &c->timer);
-	if (!r)
+	if (r == 0)
 		r = vhca_watch_new(h->loop, "hook", fd, EPOLLIN, on_conn, c, &c->watch);
 	if (r < 0) {
 		close_conn(c);
@@ -191,7 +191,7 @@ int vhca_hookd_new(struct vhca_loop *loop, const char *path, vhca_hookd_fn decid
 	*h = (struct vhca_hookd){.loop = loop, .decide = decide, .arg = arg, .fd = -1};
 	TAILQ_INIT(&h->conns);
 	r = listen_on(h, path);
-	if (!r)
+	if (r == 0)
 		r = vhca_watch_new(loop, "hook accept", h->fd, EPOLLIN, on_accept, h, &h->watch);
 	if (r < 0) {
 		vhca_hookd_free(h);

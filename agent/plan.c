@@ -33,7 +33,7 @@ static void plan_vf(struct vhca_sysfs *sys, enum vhca_family family, const struc
 		       VHCA_BDF_STR(vf->bdf), vf->iommu_group, vf->group_size);
 	else if (vhca_vf_check_unused(sys, dev_root, vf, false, &err) < 0)
 		printf("  in use: %s: not touched\n", err.msg);
-	else if (!strcmp(driver, "vfio-pci"))
+	else if (strcmp(driver, "vfio-pci") == 0)
 		printf("  %s: on vfio-pci already; its identity is withdrawn: %s\n",
 		       VHCA_BDF_STR(vf->bdf), withdrawn[family]);
 	else

@@ -96,7 +96,7 @@ static void on_timer(void *arg)
 	struct write_job *job;
 	char *text = list_vfs(f->engine);
 
-	if (!text || (f->written && !strcmp(text, f->written))) {
+	if (!text || (f->written && strcmp(text, f->written) == 0)) {
 		free(text);
 		return;
 	}
@@ -129,7 +129,7 @@ int vhca_vfs_file_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 	(void)vhca_sweep_leftovers(f->run_path, 0);
 	(void)vhca_sweep_leftovers(f->kept_path, 0);
 	r = vhca_strand_new(loop, "vfs file", &f->strand);
-	if (!r)
+	if (r == 0)
 		r = vhca_timer_new(loop, "vfs file", on_timer, f, &f->timer);
 	if (r < 0) {
 		vhca_vfs_file_free(f);

@@ -90,7 +90,7 @@ static void on_timeout(void *arg)
 static bool name_taken(struct vhca_engine *e, const struct plans *ps, const char *name)
 {
 	for (unsigned int i = 0; i < ps->n; i++)
-		if (!strcmp(ps->plan[i].req.vf.name, name))
+		if (strcmp(ps->plan[i].req.vf.name, name) == 0)
 			return true;
 	return vhca_model_claim_of(&e->model, &ps->dom->info->uuid, name) != NULL;
 }
@@ -117,7 +117,7 @@ static int resolve(struct vhca_engine *e, const struct vhca_claim_request *req,
 {
 	int r = engine_resolve_identity(e, req, ret, err);
 
-	if (!r && vhca_guid_is_stand_in(ret->guid) && vhca_guid_is_valid(vf->hw.requested))
+	if (r == 0 && vhca_guid_is_stand_in(ret->guid) && vhca_guid_is_valid(vf->hw.requested))
 		ret->guid = vf->hw.requested;
 	return r;
 }
@@ -140,8 +140,8 @@ static const struct vhca_vf_request *find_request(struct vhca_engine *e, const s
 		req.vf = info->requests[i];
 		if (name_taken(e, ps, req.vf.name))
 			continue;
-		if (name ? !strcmp(name, req.vf.name)
-			 : !resolve(e, &req, p->vf, &id, NULL) && shows(p->vf, &id))
+		if (name ? strcmp(name, req.vf.name) == 0
+			 : resolve(e, &req, p->vf, &id, NULL) == 0 && shows(p->vf, &id))
 			return &info->requests[i];
 		if (!first)
 			first = &info->requests[i];
@@ -265,7 +265,7 @@ static int make_plan(struct engine_adopt *a, const struct plans *ps, struct plan
 		name_by_hand(a->e, ps, p);
 		r = identity_of_hardware(a->e, p, err);
 	}
-	if (!r)
+	if (r == 0)
 		r = check_shows(p, err);
 	return r < 0 ? r : check_alone(a->e, ps, p, err);
 }
@@ -316,9 +316,9 @@ static int claim_running_vf(struct engine_adopt *a, const struct plan *p)
 	int r = engine_make_claim(e, &p->req, &p->identity,
 				  vhca_model_next_epoch(&e->model, p->identity.guid), &c, &a->err);
 
-	if (!r && engine_add_waiter(c, VHCA_VF_ATTACHED, on_journaled, a) < 0)
+	if (r == 0 && engine_add_waiter(c, VHCA_VF_ATTACHED, on_journaled, a) < 0)
 		r = vhca_error_no_memory(&a->err, "adopt");
-	else if (!r)
+	else if (r == 0)
 		a->waiting++;
 	if (r < 0)
 		return r;
@@ -366,7 +366,7 @@ static int plan_all(struct engine_adopt *a, struct plans *ps)
 		if (!p->vf || p->vf->state != VHCA_VF_UNMANAGED || p->vf->claim)
 			continue;
 		r = check_vf(a->e, p->vf, &a->err);
-		if (!r)
+		if (r == 0)
 			r = make_plan(a, ps, p, &a->err);
 		if (r < 0)
 			return r;
@@ -381,7 +381,7 @@ static void decide(struct engine_adopt *a)
 	int r = ps ? plan_all(a, ps) : -ENOENT;
 
 	vhca_timer_stop(a->timer);
-	for (unsigned int i = 0; !r && i < ps->n; i++)
+	for (unsigned int i = 0; r == 0 && i < ps->n; i++)
 		r = claim_running_vf(a, &ps->plan[i]);
 	free(ps);
 	if (a->waiting == 0)

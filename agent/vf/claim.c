@@ -45,7 +45,7 @@ static unsigned int unlike_wished(const struct vhca_vf *vf, const struct want *w
 {
 	const struct vhca_pf_facts *pf = &vf->hca->facts;
 
-	return (w->vf->has_pf && vhca_bdf_cmp(pf->bdf, w->vf->pf)) +
+	return (w->vf->has_pf && vhca_bdf_cmp(pf->bdf, w->vf->pf) != 0) +
 	       (w->vf->numa >= 0 && pf->numa_node != w->vf->numa);
 }
 
@@ -66,9 +66,10 @@ static bool suits(const struct vhca_engine *e, const struct vhca_vf *vf, const s
 		return false;
 	/* Somebody else's choice is held to what is kept for it. */
 	if (w->no_partition)
-		return vhca_engine_reserves(e, vf) && !strcmp(hca->fabric, w->vf->fabric);
-	return w->has_bdf || (!strcmp(hca->fabric, w->vf->fabric) && !vhca_engine_reserves(e, vf) &&
-			      (w->lenient || unlike_wished(vf, w) == 0));
+		return vhca_engine_reserves(e, vf) && strcmp(hca->fabric, w->vf->fabric) == 0;
+	return w->has_bdf ||
+	       (strcmp(hca->fabric, w->vf->fabric) == 0 && !vhca_engine_reserves(e, vf) &&
+		(w->lenient || unlike_wished(vf, w) == 0));
 }
 
 static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const struct want *w)
@@ -226,7 +227,7 @@ static int no_vf(struct vhca_engine *e, const struct want *w, struct vhca_error 
 	if (w->has_bdf)
 		return not_that_vf(e, w, vhca_model_vf(&e->model, w->bdf), err);
 	TAILQ_FOREACH (hca, &e->model.hcas, link) {
-		if (!hca->managed || strcmp(hca->fabric, w->vf->fabric))
+		if (!hca->managed || strcmp(hca->fabric, w->vf->fabric) != 0)
 			continue;
 		TAILQ_FOREACH (vf, &hca->vfs, link) {
 			reserved += vhca_engine_reserves(e, vf);
@@ -440,7 +441,7 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 	c->pf = req->vf.pf;
 	c->numa = req->vf.numa;
 	c->epoch = epoch;
-	if (!r && !vhca_guid_is_stand_in(id->guid))
+	if (r == 0 && !vhca_guid_is_stand_in(id->guid))
 		r = vhca_model_set_epoch(&e->model, id->guid, c->epoch);
 	return r;
 }
@@ -472,9 +473,9 @@ int engine_find_place(struct vhca_engine *e, const struct vhca_claim_request *re
 	/* What a guest has already is no new claim, whoever gave it. */
 	int r = req->as_it_is ? 0 : engine_check_drained(e, err);
 
-	if (!r)
+	if (r == 0)
 		r = vhca_engine_check_disk(e, err);
-	if (!r)
+	if (r == 0)
 		r = engine_check_unique(e, req, id->guid, err);
 	if (r < 0)
 		return r;

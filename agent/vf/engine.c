@@ -56,7 +56,7 @@ static int on_loaded_vf(void *ctx, const struct vhca_journal_vf *row)
 
 	if (!vf)
 		return -ENOMEM;
-	if (strcmp(row->boot_id, e->args.boot_id))
+	if (strcmp(row->boot_id, e->args.boot_id) != 0)
 		return 0;
 	vf->state = row->state;
 	vf->since_ms = row->since_ms;
@@ -183,13 +183,13 @@ int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **re
 	TAILQ_INIT(&e->listeners);
 	vhca_model_init(&e->model);
 	r = vhca_timer_new(args->loop, "engine", on_run, e, &e->run);
-	if (!r)
+	if (r == 0)
 		r = vhca_timer_new(args->loop, "requests", on_requests, e, &e->requests);
 	if (r < 0)
 		vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "engine timers");
-	if (!r)
+	if (r == 0)
 		r = vhca_journal_load(args->store, &e->model, &sink, e, err);
-	if (!r)
+	if (r == 0)
 		vhca_store_watch(args->store, on_disk_changed, e);
 	if (r < 0) {
 		vhca_engine_free(e);

@@ -88,12 +88,12 @@ static int check_forget(struct vhca_engine *e, const struct vhca_hca *hca, struc
 	const struct vhca_vf *vf;
 	int r = vhca_engine_check_disk(e, err);
 
-	if (!r)
+	if (r == 0)
 		r = check_absent(e, hca, err);
 	TAILQ_FOREACH (vf, &hca->vfs, link)
-		if (!r)
+		if (r == 0)
 			r = check_vf(e, vf, err);
-	if (!r && is_awaited(e, hca))
+	if (r == 0 && is_awaited(e, hca))
 		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EAGAIN,
 				   "a VF is just moved to %s", VHCA_BDF_STR(hca->facts.bdf));
 	return r;
@@ -138,7 +138,7 @@ static void on_forgotten(void *arg, int rc)
 	if (rc < 0)
 		(void)vhca_error_set(&err, VHCA_ERR_EXHAUSTED, "state_disk", -rc,
 				     "the state database cannot be written");
-	else if (!check_forget(f->e, f->hca, &err))
+	else if (check_forget(f->e, f->hca, &err) == 0)
 		drop(f->e, f->hca);
 	engine_mark_all(f->e);
 	answer(f, &err);
@@ -170,11 +170,11 @@ void vhca_engine_forget(struct vhca_engine *e, struct vhca_hca *hca, vhca_waiter
 	struct engine_forget *f;
 	struct vhca_txn *txn;
 
-	if (!r && is_forgotten(e, hca))
+	if (r == 0 && is_forgotten(e, hca))
 		r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EAGAIN,
 				   "%s is just being forgotten", VHCA_BDF_STR(hca->facts.bdf));
 	f = r < 0 ? NULL : new_forget(e, hca);
-	if (!r && !f)
+	if (r == 0 && !f)
 		vhca_error_no_memory(&err, "forget");
 	if (!f) {
 		engine_answer_later(e, fn, arg, &err);

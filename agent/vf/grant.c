@@ -141,7 +141,7 @@ static void say_in_doubt(struct vhca_engine *e, struct vhca_vf *vf)
 		"no longer granted, and the SM does not say whether it is still this host's: "
 		"another one may have taken it over; it is not asked for again before";
 
-	if (strcmp(vf->reason, why))
+	if (strcmp(vf->reason, why) != 0)
 		engine_alarm(e, vf, why);
 }
 

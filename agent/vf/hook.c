@@ -89,7 +89,7 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 	 * Before QEMU is there, only the domain's life before this one can have it: the claim ends
 	 * with that.
 	 */
-	if (his && vf->state == VHCA_VF_ATTACHED && !strcmp(req->op, "prepare") &&
+	if (his && vf->state == VHCA_VF_ATTACHED && strcmp(req->op, "prepare") == 0 &&
 	    !vhca_claim_is_port(vf->claim))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "still_attached", 0,
 				      "%s was claimed for the run of this domain that just ended; "
@@ -128,7 +128,7 @@ int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 	/* Its VFs were reserved before the drain began. */
 	bool is_coming = req->has_uuid && engine_is_migrating(e, &req->uuid);
 
-	if (strcmp(req->op, "prepare") && strcmp(req->op, "start"))
+	if (strcmp(req->op, "prepare") != 0 && strcmp(req->op, "start") != 0)
 		return 0;
 	if (req->has_request && !is_coming && engine_check_drained(e, err) < 0)
 		return -EBUSY;

@@ -168,7 +168,7 @@ void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
 
 	if (err)
 		vhca_error_text(err, problem, sizeof(problem));
-	if (!hca || !strcmp(hca->problem, problem))
+	if (!hca || strcmp(hca->problem, problem) == 0)
 		return;
 	(void)vhca_strcpy(hca->problem, sizeof(hca->problem), problem); /* same size */
 	(void)vhca_strcpy(hca->problem_fix, sizeof(hca->problem_fix), err ? err->hint : "");
@@ -398,9 +398,9 @@ static bool has_alias(const struct vhca_domain *d, const struct vhca_claim *c, c
 	size_t len = strlen(VHCA_ALIAS_PREFIX);
 
 	for (unsigned int i = 0; i < d->info->n_hostdevs; i++)
-		if (!vhca_bdf_cmp(d->info->hostdevs[i].host, c->vf->bdf))
-			return !strcmp(d->info->hostdevs[i].alias, alias);
-	return !strncmp(alias, VHCA_ALIAS_PREFIX, len) && !strcmp(alias + len, c->name);
+		if (vhca_bdf_cmp(d->info->hostdevs[i].host, c->vf->bdf) == 0)
+			return strcmp(d->info->hostdevs[i].alias, alias) == 0;
+	return strncmp(alias, VHCA_ALIAS_PREFIX, len) == 0 && strcmp(alias + len, c->name) == 0;
 }
 
 static void remove_hostdev(struct vhca_domain *d, struct vhca_bdf host)

@@ -24,7 +24,7 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 			(unsigned long long)res->epoch,
 			(unsigned long long)vhca_model_epoch(&e->model, res->identity.guid));
 	r = engine_check_partitions(e, &res->identity, err);
-	if (!r)
+	if (r == 0)
 		r = engine_make_claim(e, &res->req, &res->identity, res->epoch, &c, err);
 	/* Whose it is here, is no business of the peer that is answered so. */
 	if (r < 0 && vhca_error_is(err, "guid_in_use"))

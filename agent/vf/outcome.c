@@ -281,7 +281,7 @@ static void done_choose(struct vhca_engine *e, struct vhca_vf *vf,
 	uint64_t guid = res->hw.requested;
 
 	if (res->rc == 0 && res->has_hw && vhca_guid_is_valid(guid) &&
-	    !engine_check_free(e, guid, &err)) {
+	    engine_check_free(e, guid, &err) == 0) {
 		take_choice(e, vf, guid);
 		return;
 	}

@@ -293,8 +293,8 @@ static void declare(struct vhca_engine *e, struct vhca_hca *hca, bool again)
 	uint64_t guid = hca->ports[hca->port - 1].port_guid;
 	struct vhca_txn *txn;
 
-	if (!guid ||
-	    (!again && n == hca->n_declared && !memcmp(keys, hca->declared, n * sizeof(keys[0]))))
+	if (!guid || (!again && n == hca->n_declared &&
+		      memcmp(keys, hca->declared, n * sizeof(keys[0])) == 0))
 		return;
 	memcpy(hca->declared, keys, sizeof(keys));
 	hca->n_declared = n;

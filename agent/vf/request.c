@@ -21,7 +21,7 @@ static struct vhca_request_state *request_state(const struct vhca_engine *e,
 	struct vhca_request_state *empty = NULL;
 
 	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++) {
-		if (!strcmp(dom->requests[i].name, name))
+		if (strcmp(dom->requests[i].name, name) == 0)
 			return &dom->requests[i];
 		if (!empty && !dom->requests[i].name[0])
 			empty = &dom->requests[i];
@@ -46,7 +46,7 @@ static void request_failed(struct vhca_engine *e, struct vhca_domain *dom, const
 						      : vhca_backoff_next(&st->backoff);
 	char label[192];
 
-	if (strcmp(st->problem.msg, err->msg)) {
+	if (strcmp(st->problem.msg, err->msg) != 0) {
 		(void)snprintf(label, sizeof(label), "%s/%s", dom->info->name, name);
 		vhca_events_add(e->args.events, "domain", label, "%s", err->msg);
 	}
@@ -123,11 +123,11 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name),
 			  dom->info->name); /* same size */
 	r = check_adopted(e, dom, &err);
-	if (!r)
+	if (r == 0)
 		r = engine_check_root_ports(e, dom, &err);
-	if (!r)
+	if (r == 0)
 		r = engine_check_plug(e, dom, &err);
-	if (!r)
+	if (r == 0)
 		r = engine_claim_as_asked(e, &req, &c, &err);
 	if (r < 0)
 		request_failed(e, dom, vf->name, &err);
@@ -297,15 +297,15 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 
 	if (req->origin == VHCA_ORIGIN_ATTACH && !dom)
 		r = vhca_engine_no_such_domain(e, req->domain_name, &err);
-	if (!r && req->origin == VHCA_ORIGIN_ATTACH)
+	if (r == 0 && req->origin == VHCA_ORIGIN_ATTACH)
 		r = vhca_engine_check_readable(dom, &err);
-	if (!r && req->origin == VHCA_ORIGIN_ATTACH)
+	if (r == 0 && req->origin == VHCA_ORIGIN_ATTACH)
 		r = engine_check_root_ports(e, dom, &err);
-	if (!r && req->origin == VHCA_ORIGIN_ATTACH)
+	if (r == 0 && req->origin == VHCA_ORIGIN_ATTACH)
 		r = engine_check_plug(e, dom, &err);
-	if (!r)
+	if (r == 0)
 		r = engine_claim_as_asked(e, req, &c, &err);
-	if (!r && engine_add_waiter(c, state_asked_for(c), fn, arg) < 0)
+	if (r == 0 && engine_add_waiter(c, state_asked_for(c), fn, arg) < 0)
 		r = vhca_error_no_memory(&err, "claim");
 	if (r == 0)
 		engine_ask_for_domain(e, c);

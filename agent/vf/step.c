@@ -95,7 +95,7 @@ static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (!vhca_engine_manages(e, vf)) {
 		engine_reason(vf, "no longer managed (configuration)");
 		engine_move(e, vf, VHCA_VF_UNMANAGED);
-	} else if (strcmp(vf->driver, "vfio-pci")) {
+	} else if (strcmp(vf->driver, "vfio-pci") != 0) {
 		engine_reason(vf, "bound to %s instead of vfio-pci",
 			      vf->driver[0] ? vf->driver : "no driver");
 		engine_move(e, vf, VHCA_VF_PREPARING);
