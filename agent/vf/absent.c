@@ -55,19 +55,6 @@ static void fail_claim(struct vhca_claim *c)
 	vhca_error_hint(&c->failure, "vhcactl explain %s", VHCA_BDF_STR(c->vf->bdf));
 }
 
-static void end_claim(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	char label[192];
-
-	fail_claim(vf->claim);
-	engine_reason(vf, GONE "; it is scrubbed when it does");
-	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
-			"has gone, and what was programmed for %s could not be proven withdrawn: "
-			"it stays quarantined until it is seen again",
-			engine_claim_label(vf->claim, label));
-	engine_end_absent(e, vf);
-}
-
 /*
  * A VF that has gone is no proof: its driver remembers GUID and keys, and shows them again with the
  * VF. Whoever has lent the identity to this host would take the end of the claim for the proof, and
@@ -111,7 +98,15 @@ static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
 			      vf->claim->domain_name, VHCA_GUID_STR(vf->claim->identity.guid),
 			      VHCA_UUID_STR(&vf->claim->domain), vf->claim->name);
 	} else {
-		end_claim(e, vf);
+		char label[192];
+
+		fail_claim(vf->claim);
+		engine_reason(vf, GONE "; it is scrubbed when it does");
+		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
+				"has gone, and what was programmed for %s could not be proven "
+				"withdrawn: it stays quarantined until it is seen again",
+				engine_claim_label(vf->claim, label));
+		engine_end_absent(e, vf);
 	}
 }
 

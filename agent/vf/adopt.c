@@ -375,32 +375,29 @@ static int plan_all(struct engine_adopt *a, struct plans *ps)
 	return 0;
 }
 
-static void decide(struct engine_adopt *a)
-{
-	struct plans *ps = new_plans(a);
-	int r = ps ? plan_all(a, ps) : -ENOENT;
-
-	vhca_timer_stop(a->timer);
-	for (unsigned int i = 0; r == 0 && i < ps->n; i++)
-		r = claim_running_vf(a, &ps->plan[i]);
-	free(ps);
-	if (a->waiting == 0)
-		finish(a);
-}
-
 void engine_adopt_read(struct vhca_vf *vf, const struct vhca_effect_result *res)
 {
 	struct engine_adopt *a = vf->adopt;
+	struct plans *ps;
+	int r;
 
 	vf->adopt = NULL;
 	if (res->rc < 0 && !a->err.kind)
 		a->err = res->err;
 	if (--a->waiting)
 		return;
-	if (a->err.kind)
+	if (a->err.kind) {
 		finish(a);
-	else
-		decide(a);
+		return;
+	}
+	ps = new_plans(a);
+	r = ps ? plan_all(a, ps) : -ENOENT;
+	vhca_timer_stop(a->timer);
+	for (unsigned int i = 0; r == 0 && i < ps->n; i++)
+		r = claim_running_vf(a, &ps->plan[i]);
+	free(ps);
+	if (a->waiting == 0)
+		finish(a);
 }
 
 bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf)

@@ -144,20 +144,9 @@ bool engine_returns_to_guest(struct vhca_engine *e, const struct vhca_claim *c)
 	       !vhca_claim_is_ending(c) && !c->failure.kind && engine_claim_domain(e, c);
 }
 
-static void wait_on(struct vhca_engine *e, struct vhca_vf *vf, uint64_t now)
-{
-	uint64_t next = vf->look_ms < vf->deadline_ms ? vf->look_ms : vf->deadline_ms;
-
-	if (vf->escalation.next_ms && vf->escalation.next_ms < next)
-		next = vf->escalation.next_ms;
-	if (vf->host.not_before_ms > now && vf->host.not_before_ms < next)
-		next = vf->host.not_before_ms;
-	engine_again(e, vf, next - now);
-}
-
 void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	uint64_t now = vhca_now_ms();
+	uint64_t now = vhca_now_ms(), next;
 	bool is_over;
 
 	if (!e->virt_synced) {
@@ -196,6 +185,11 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 		say_waits(vf);
 		engine_start(e, vf, VHCA_EFFECT_DETACH);
 	} else {
-		wait_on(e, vf, now);
+		next = vf->look_ms < vf->deadline_ms ? vf->look_ms : vf->deadline_ms;
+		if (vf->escalation.next_ms && vf->escalation.next_ms < next)
+			next = vf->escalation.next_ms;
+		if (vf->host.not_before_ms > now && vf->host.not_before_ms < next)
+			next = vf->host.not_before_ms;
+		engine_again(e, vf, next - now);
 	}
 }

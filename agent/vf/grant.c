@@ -135,16 +135,6 @@ static bool is_in_doubt(const struct vhca_engine *e, const struct vhca_claim *c)
 	       (c->sm_answer == VHCA_ANSWER_UNREACHABLE || engine_patience_ms(e, c) == 0);
 }
 
-static void say_in_doubt(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	static const char why[] =
-		"no longer granted, and the SM does not say whether it is still this host's: "
-		"another one may have taken it over; it is not asked for again before";
-
-	if (strcmp(vf->reason, why) != 0)
-		engine_alarm(e, vf, why);
-}
-
 void engine_await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
@@ -166,7 +156,13 @@ void engine_await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_reason(vf,
 			      "not granted yet: the SM has not accepted the report of its GUID");
 	} else if (is_in_doubt(e, vf->claim)) {
-		say_in_doubt(e, vf);
+		static const char why[] =
+			"no longer granted, and the SM does not say whether it is still this "
+			"host's: another one may have taken it over; it is not asked for again "
+			"before";
+
+		if (strcmp(vf->reason, why) != 0)
+			engine_alarm(e, vf, why);
 	} else {
 		engine_reason(vf, "not granted yet: the SM has not confirmed the GUID (no SM, or "
 				  "the guest's driver is not up)");

@@ -8,23 +8,21 @@
 #include "agent/vf/work.h"
 #include "common/base/file.h"
 
-/* About to be taken over. What it shows until then is the driver's choice, or somebody's before. */
-static bool is_unproven(struct vhca_engine *e, const struct vhca_vf *vf)
+bool vhca_engine_guards(struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	const struct vhca_conf_hca *c = vhca_conf_hca(e->conf, vf->hca->facts.bdf);
 
-	if (vf->state != VHCA_VF_UNMANAGED || !c || !c->manage ||
-	    vhca_conf_excludes(e->conf, vf->hca->facts.bdf, vf->bdf))
-		return false;
-	if (!e->inventory_seen)
+	if (vf->state != VHCA_VF_UNMANAGED)
 		return true;
-	return vf->present && vf->hca->managed && !vhca_vf_seems_in_use(vf) &&
-	       !vhca_model_user(&e->model, vf->bdf, NULL);
-}
-
-bool vhca_engine_guards(struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	return vf->state != VHCA_VF_UNMANAGED || is_unproven(e, vf);
+	if (!c || !c->manage || vhca_conf_excludes(e->conf, vf->hca->facts.bdf, vf->bdf))
+		return false;
+	/*
+	 * About to be taken over. What it shows until then is the driver's choice, or somebody's
+	 * before.
+	 */
+	return !e->inventory_seen ||
+	       (vf->present && vf->hca->managed && !vhca_vf_seems_in_use(vf) &&
+		!vhca_model_user(&e->model, vf->bdf, NULL));
 }
 
 /*

@@ -95,18 +95,6 @@ static void make_move(const struct vhca_claim *c, struct vhca_sm_binding *b)
 }
 
 /*
- * An identity that has come back came from a host whose port is not known here: it may have been as
- * far as to be reported there.
- */
-static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
-		       struct vhca_sm_binding *b)
-{
-	b->vport = own_vport(e, c->vf);
-	if (b->vport)
-		make_move(c, b);
-}
-
-/*
  * Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event
  * sends it. Without a GUID of its own neither. And what was never reported is not withdrawn: it
  * could only be another host's.
@@ -129,8 +117,14 @@ uint64_t engine_put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struc
 {
 	struct vhca_sm_binding b = binding_of(c, bound);
 
+	/*
+	 * An identity that has come back came from a host whose port is not known here: it may have
+	 * been as far as to be reported there.
+	 */
 	if (bound && c->migrating && shows_guid(c, state))
-		name_vport(e, c, &b);
+		b.vport = own_vport(e, c->vf);
+	if (b.vport)
+		make_move(c, &b);
 	/* Until the SM has answered, also when the migration is over. */
 	if (bound && c->follow_lid && state == VHCA_VF_ATTACHED) {
 		b.moved = b.follow_lid = true;

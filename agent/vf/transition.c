@@ -149,16 +149,6 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 		engine_tell(e, vf->claim, vf->state, NULL);
 }
 
-static void orphan_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_claim *c)
-{
-	char label[192];
-
-	vhca_log_info("%s: claim of %s ended with the boot it was made in",
-		      engine_claim_label(c, label), VHCA_BDF_STR(vf->bdf));
-	vhca_model_drop_claim(&e->model, c);
-	vhca_timer_arm_ms(e->requests, 0);
-}
-
 void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why)
 {
 	struct vhca_claim *c = vf->claim;
@@ -278,7 +268,12 @@ static void on_commit(void *arg, int rc)
 		   (vf->state != VHCA_VF_PROGRAMMED || !vf->reprogram)) {
 		engine_tell(e, vf->claim, vf->state, NULL); /* who waits for what is durable now */
 	} else if (c->ended && c->ended->boot == VHCA_BOOT_EARLIER) {
-		orphan_ended(e, vf, c->ended);
+		char label[192];
+
+		vhca_log_info("%s: claim of %s ended with the boot it was made in",
+			      engine_claim_label(c->ended, label), VHCA_BDF_STR(vf->bdf));
+		vhca_model_drop_claim(&e->model, c->ended);
+		vhca_timer_arm_ms(e->requests, 0);
 	} else if (c->ended) {
 		claim_ended(e, vf, c->ended);
 		vhca_timer_arm_ms(e->requests, 0); /* its domain may have another VF */
@@ -502,24 +497,19 @@ static const struct vhca_claim *keeper(const struct vhca_engine *e, const struct
 	return NULL;
 }
 
-/* What was read of the VFs is of the other port. */
-static void look_anew(struct vhca_engine *e, struct vhca_hca *hca)
+static void take_port(struct vhca_engine *e, struct vhca_hca *hca, uint8_t port)
 {
 	struct vhca_vf *vf;
 
+	vhca_engine_declare_members(e); /* the old port needs nothing any more */
+	hca->port = port;
+	/* What was read of the VFs is of the other port. */
 	TAILQ_FOREACH (vf, &hca->vfs, link) {
 		vf->hw_known = false;
 		vf->look_ms = 0;
 		engine_mark(e, vf);
 	}
 	vhca_timer_arm_ms(e->requests, 0);
-}
-
-static void take_port(struct vhca_engine *e, struct vhca_hca *hca, uint8_t port)
-{
-	vhca_engine_declare_members(e); /* the old port needs nothing any more */
-	hca->port = port;
-	look_anew(e, hca);
 	engine_declare_again(e, hca);
 }
 
