@@ -112,16 +112,24 @@ static bool is_being_marked(const struct pair *p, const void *arg)
 	return m && m->effect == VHCA_MIG_EFFECT_MARK;
 }
 
-/* The answer comes when nobody waits for it any more, and what libvirt shows was read before. */
-static void test_cancelled_while_it_is_marked(void **state)
+/* Sets the marker, which takes its time; returns the migration. */
+static struct vhca_uuid begin_marking(struct pair *p)
 {
-	struct pair *p = *state;
-	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_uuid id;
 
 	p->w[0].deaf_guest = true;
 	id = pair_migrate(p, 0);
 	assert_true(pair_until(p, is_being_marked, &id));
+	return id;
+}
+
+/* The answer comes when nobody waits for it any more, and what libvirt shows was read before. */
+static void test_cancelled_while_it_is_marked(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_uuid id = begin_marking(p);
+
 	p->w[0].virt_down = true;
 	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
 	assert_true(pair_until(p, has_ended, &zero));
@@ -143,11 +151,8 @@ static void test_marker_whose_writing_outlives_the_agent(void **state)
 {
 	struct pair *p = *state;
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_uuid id;
+	const struct vhca_uuid id = begin_marking(p);
 
-	p->w[0].deaf_guest = true;
-	id = pair_migrate(p, 0);
-	assert_true(pair_until(p, is_being_marked, &id));
 	world_kill(&p->w[0]);
 	world_start(&p->w[0]);
 	assert_false(p->w[0].domains[0].info.has_away);

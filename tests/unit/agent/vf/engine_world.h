@@ -34,10 +34,22 @@ static inline unsigned int count(const struct world *w, enum vhca_vf_state s)
 	return n;
 }
 
+static inline struct vhca_vf *engine_vf(const struct world *w, unsigned int v)
+{
+	return vhca_model_vf(vhca_engine_model(w->engine), w->vfs[v].bdf);
+}
+
+/* Those of the second adapter, too. */
 static inline bool all_free(const struct world *w, const void *arg)
 {
 	(void)arg;
-	return count(w, VHCA_VF_FREE) == WORLD_VFS;
+	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+		const struct vhca_vf *vf = engine_vf(w, v);
+
+		if (!vf || vf->state != VHCA_VF_FREE || vf->committing)
+			return false;
+	}
+	return true;
 }
 
 /* An agent that has just started has its VFs ready. */
@@ -64,11 +76,6 @@ static inline bool nothing_attached(const struct world *w, const void *arg)
 	(void)arg;
 	return count(w, VHCA_VF_FREE) == WORLD_VFS &&
 	       TAILQ_EMPTY(&vhca_engine_model(w->engine)->claims);
-}
-
-static inline struct vhca_vf *engine_vf(const struct world *w, unsigned int v)
-{
-	return vhca_model_vf(vhca_engine_model(w->engine), w->vfs[v].bdf);
 }
 
 static const unsigned int zero = 0, one = 1;

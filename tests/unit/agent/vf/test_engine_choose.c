@@ -4,20 +4,11 @@
 
 #include "tests/unit/agent/vf/engine_world.h"
 
-static bool are_free(const struct world *w, const void *arg)
-{
-	(void)arg;
-	for (unsigned int v = 0; v < WORLD_VFS; v++)
-		if (engine_vf(w, v)->state != VHCA_VF_FREE || engine_vf(w, v)->committing)
-			return false;
-	return true;
-}
-
 static void begin(struct world *w)
 {
 	w->second_from = 2;
 	world_start(w);
-	assert_true(world_until(w, are_free, NULL));
+	assert_true(world_until(w, all_free, NULL));
 }
 
 static unsigned int adapter_of(const struct world *w, unsigned int i)

@@ -557,16 +557,6 @@ static void test_a_pci_error_is_told_of_a_vf_that_somebody_has(void **state)
 	assert_int_equal(engine_vf(w, (unsigned int)v)->pci_error, VHCA_PCI_ERROR_NONE);
 }
 
-static bool all_are_free(const struct world *w, const void *arg)
-{
-	unsigned int n = 0;
-
-	(void)arg;
-	while (n < WORLD_VFS && is_free(w, &n))
-		n++;
-	return n == WORLD_VFS;
-}
-
 /* Else the next guest, if an operator paused it, would be taken for one that needs a reset. */
 static void test_a_pci_error_that_was_over_before_a_guest_came_is_none(void **state)
 {
@@ -574,7 +564,7 @@ static void test_a_pci_error_that_was_over_before_a_guest_came_is_none(void **st
 	int v;
 
 	engine_outbox_start(w);
-	assert_true(world_until(w, all_are_free, NULL));
+	assert_true(world_until(w, all_free, NULL));
 	for (int i = 0; i < WORLD_VFS; i++) {
 		vhca_engine_pci_error(w->engine, w->vfs[i].bdf, VHCA_PCI_ERROR_REPORTED);
 		assert_int_equal(engine_vf(w, (unsigned int)i)->pci_error, VHCA_PCI_ERROR_REPORTED);

@@ -113,21 +113,11 @@ static const struct vhca_claim *claim_of(const struct world *w, const char *name
 	return vhca_model_claim_of(vhca_engine_model(w->engine), &plan.wanted.uuid, name);
 }
 
-static bool are_free(const struct world *w, const void *arg)
-{
-	(void)arg;
-	for (unsigned int v = 0; v < WORLD_VFS; v++)
-		if (engine_vf(w, v)->state != VHCA_VF_FREE || engine_vf(w, v)->committing)
-			return false;
-	return true;
-}
-
 static void begin(struct world *w)
 {
 	w->conf.poll_ms = 60000; /* nothing is looked at by itself */
 	world_start(w);
-	assert_true(world_until(w, are_free, NULL));
-	world_settle(w);
+	settle_free(w);
 }
 
 /* ---- cases ---- */
