@@ -24,7 +24,6 @@
 #include "opensm/lids/plan.h"
 
 struct osm_opensm;
-struct osm_port;
 struct vhca_osm_dynamic_lids;
 struct vhca_osm_routing;
 

@@ -51,25 +51,12 @@ static const char *state_name(uint8_t state)
 /* Caller holds the lock. */
 static uint64_t find_master(const osm_subn_t *subn)
 {
-	const cl_map_item_t *item = cl_qmap_head(&subn->sm_guid_tbl);
-
 	if (subn->sm_state == IB_SMINFO_STATE_MASTER)
 		return cl_ntoh64(subn->sm_port_guid);
-	for (; item != cl_qmap_end(&subn->sm_guid_tbl); item = cl_qmap_next(item)) {
-		const osm_remote_sm_t *sm = (const osm_remote_sm_t *)item;
-
+	VHCA_OSM_FOREACH (const osm_remote_sm_t, sm, &subn->sm_guid_tbl)
 		if (ib_sminfo_get_state(&sm->smi) == IB_SMINFO_STATE_MASTER)
 			return cl_ntoh64(sm->smi.guid);
-	}
 	return 0;
-}
-
-bool vhca_osm_opensm_is_ready(const struct vhca_osm_opensm *o)
-{
-	const osm_subn_t *subn = &o->osm->subn;
-
-	return subn->sm_state == IB_SMINFO_STATE_MASTER && !subn->first_time_master_sweep &&
-	       !subn->force_first_time_master_sweep && atomic_load(&o->swept);
 }
 
 void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete)
@@ -116,12 +103,15 @@ static bool is_busy(void *ctx)
 static void get_status(void *ctx, struct vhca_osm_status *ret)
 {
 	struct vhca_osm_opensm *o = ctx;
-	uint8_t state = o->osm->subn.sm_state;
+	const osm_subn_t *subn = &o->osm->subn; /* flags of OpenSM's that need no lock */
+	uint8_t state = subn->sm_state;
 	bool fresh = look(o);
+	bool ready = subn->sm_state == IB_SMINFO_STATE_MASTER && !subn->first_time_master_sweep &&
+		     !subn->force_first_time_master_sweep && atomic_load(&o->swept);
 
 	*ret = (struct vhca_osm_status){.sm_state = state_name(state),
 					.master = state == IB_SMINFO_STATE_MASTER,
-					.ready = vhca_osm_opensm_is_ready(o),
+					.ready = ready,
 					.master_guid = o->master_guid,
 					.version = OSM_VERSION,
 					.age_ms = fresh ? 0 : vhca_now_ms() - o->seen_ms};

@@ -34,8 +34,6 @@ struct vhca_osm_opensm {
 
 extern const struct vhca_osm_subnet_ops vhca_osm_opensm_ops;
 
-/* Is this the master, with its first sweep complete? Flags of OpenSM's that need no lock. */
-bool vhca_osm_opensm_is_ready(const struct vhca_osm_opensm *o);
 /*
  * From OpenSM's sweeper, without the lock: a sweep begins or the state has changed (else: a sweep
  * is complete).
