@@ -59,17 +59,10 @@ bool virt_state_is_held(int state, int reason)
 	       (state == VIR_DOMAIN_RUNNING && reason == VIR_DOMAIN_RUNNING_POSTCOPY);
 }
 
-bool virt_state_is_paused(int state, int reason)
-{
-	return state == VIR_DOMAIN_PAUSED && !virt_state_is_held(state, reason) &&
-	       reason != VIR_DOMAIN_PAUSED_SAVE && reason != VIR_DOMAIN_PAUSED_DUMP &&
-	       reason != VIR_DOMAIN_PAUSED_SNAPSHOT && reason != VIR_DOMAIN_PAUSED_STARTING_UP &&
-	       reason != VIR_DOMAIN_PAUSED_SHUTTING_DOWN;
-}
-
 /* What libvirt knows of a domain's run beside its XML. */
 struct run_state {
-	bool held, paused;
+	bool held;
+	bool paused; /* until somebody resumes it: not by libvirt, which goes on by itself */
 };
 
 static int read_run(virDomainPtr dom, struct run_state *ret, struct vhca_error *err)
@@ -78,8 +71,12 @@ static int read_run(virDomainPtr dom, struct run_state *ret, struct vhca_error *
 
 	if (virDomainGetState(dom, &state, &reason, 0) < 0)
 		return virt_error(err, "state of the domain");
-	*ret = (struct run_state){.held = virt_state_is_held(state, reason),
-				  .paused = virt_state_is_paused(state, reason)};
+	ret->held = virt_state_is_held(state, reason);
+	ret->paused = state == VIR_DOMAIN_PAUSED && !ret->held &&
+		      reason != VIR_DOMAIN_PAUSED_SAVE && reason != VIR_DOMAIN_PAUSED_DUMP &&
+		      reason != VIR_DOMAIN_PAUSED_SNAPSHOT &&
+		      reason != VIR_DOMAIN_PAUSED_STARTING_UP &&
+		      reason != VIR_DOMAIN_PAUSED_SHUTTING_DOWN;
 	return 0;
 }
 

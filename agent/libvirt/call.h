@@ -26,8 +26,6 @@ int virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomain
  * with all of its memory), or nobody knows whether it does.
  */
 bool virt_state_is_held(int state, int reason);
-/* Paused until somebody resumes it: not by libvirt, which goes on by itself. */
-bool virt_state_is_paused(int state, int reason);
 void virt_domain_free_cleanup(virDomainPtr *p);
 #define VHCA_AUTO_DOMAIN VHCA_CLEANUP(virt_domain_free_cleanup) virDomainPtr
 

@@ -354,23 +354,18 @@ int virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr c
 	return set_error(err, c, what, words);
 }
 
-const struct virt_class *virt_classify_agent(const char *message)
-{
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(agent_classes); i++)
-		if (class_matches(&agent_classes[i], -1, message))
-			return &agent_classes[i];
-	return NULL;
-}
-
 #define AGENT_WORDS_MAX 140
 
 int virt_agent_error(struct vhca_error *err, const char *what)
 {
 	const virError *last = virGetLastError();
 	const char *message = last && last->message ? last->message : "unknown error";
-	const struct virt_class *c = virt_classify_agent(message);
+	const struct virt_class *c = NULL;
 	char words[AGENT_WORDS_MAX + 1];
 
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(agent_classes) && !c; i++)
+		if (class_matches(&agent_classes[i], -1, message))
+			c = &agent_classes[i];
 	(void)snprintf(words, sizeof(words), "%s", message);
 	for (char *p = words; *p; p++)
 		if (*p < ' ' || *p > '~')

@@ -48,15 +48,10 @@ const struct virt_class *virt_classify_migration(int code, const char *message);
 int virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn);
 
 /*
- * The same for virDomainQemuAgentCommand(). Codes also: "guest_agent_refused" (the guest's agent
- * answered with an error), "no_guest_agent" (the domain has no channel for one),
- * "guest_agent_silent" (not connected, or no answer). NULL = not about the agent.
- */
-const struct virt_class *virt_classify_agent(const char *message);
-
-/*
- * As virt_error(), for such a call. Part of libvirt's message is the guest's: it is cut, and
- * all but printable ASCII replaced.
+ * As virt_error(), for virDomainQemuAgentCommand(). Codes also: "guest_agent_refused" (the guest's
+ * agent answered with an error), "no_guest_agent" (the domain has no channel for one),
+ * "guest_agent_silent" (not connected, or no answer). Part of libvirt's message is the guest's: it
+ * is cut, and all but printable ASCII replaced.
  */
 int virt_agent_error(struct vhca_error *err, const char *what);
 
