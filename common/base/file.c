@@ -129,14 +129,6 @@ static int directory_of(const char *path, char ret[static PATH_MAX])
 	return 0;
 }
 
-/* Of a file or a folder. */
-static int sync_named(void *arg)
-{
-	VHCA_AUTO_CLOSE int fd = open(arg, O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 static struct {
 	int (*run)(void *ctx, vhca_disk_fn fn, void *arg);
 	void *ctx;
@@ -169,6 +161,7 @@ static int write_atomic(void *arg)
 {
 	const struct file_text *f = arg;
 	VHCA_AUTO_CLOSE int fd = -1;
+	VHCA_AUTO_CLOSE int folder = -1;
 	char tmp[PATH_MAX], dir[PATH_MAX];
 	int r;
 
@@ -186,7 +179,10 @@ static int write_atomic(void *arg)
 	}
 	/* Else the rename may be lost at a power failure although the file's data was synced. */
 	r = directory_of(f->path, dir);
-	return r < 0 ? r : sync_named(dir);
+	if (r < 0)
+		return r;
+	folder = open(dir, O_RDONLY | O_CLOEXEC);
+	return folder < 0 || fsync(folder) < 0 ? -errno : 0;
 }
 
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode)
@@ -223,12 +219,6 @@ int vhca_sweep_leftovers(const char *path, time_t age_s)
 			n++;
 	(void)closedir(dir); /* it was only read */
 	return n;
-}
-
-int vhca_sync_file(const char *path)
-{
-	vhca_may_block("sync file");
-	return vhca_run_at_disk(sync_named, (void *)(uintptr_t)path);
 }
 
 bool vhca_same_file(const struct stat *a, const struct stat *b)

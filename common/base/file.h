@@ -30,9 +30,6 @@ int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_
  */
 int vhca_sweep_leftovers(const char *path, time_t age_s);
 
-/* Makes durable what somebody else has written. */
-int vhca_sync_file(const char *path);
-
 /*
  * Who does what waits for a disk, as the two above: in another thread, while the caller's does
  * something else, and with fn's return value. NULL: the caller itself. For a program of which one

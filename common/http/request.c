@@ -89,7 +89,8 @@ int vhca_http_request_add_text(struct vhca_http_request *req, const char *data, 
 
 /* ---- suspension ---- */
 
-int vhca_http_connection_fd(const struct vhca_http_request *req)
+/* -1 without a connection */
+static int connection_fd(const struct vhca_http_request *req)
 {
 	const union MHD_ConnectionInfo *info;
 
@@ -103,8 +104,7 @@ int vhca_http_request_suspend(struct vhca_http_request *req)
 {
 	struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = req};
 
-	if (epoll_ctl(req->srv->epoll_fd, EPOLL_CTL_ADD, vhca_http_connection_fd(req), &event) <
-	    0) {
+	if (epoll_ctl(req->srv->epoll_fd, EPOLL_CTL_ADD, connection_fd(req), &event) < 0) {
 		vhca_log_error("http: a connection cannot be watched: error %d", errno);
 		return -EIO;
 	}
@@ -118,7 +118,7 @@ static void resume(struct vhca_http_request *req)
 	if (!req->suspended)
 		return;
 	req->suspended = false;
-	(void)epoll_ctl(req->srv->epoll_fd, EPOLL_CTL_DEL, vhca_http_connection_fd(req),
+	(void)epoll_ctl(req->srv->epoll_fd, EPOLL_CTL_DEL, connection_fd(req),
 			NULL); /* it is there */
 	MHD_resume_connection(req->conn);
 }

@@ -115,8 +115,6 @@ void vhca_http_request_cancel(struct vhca_http_request *req);
 /* Holds the connection until the reply, and watches for the client going away: libmicrohttpd does
  * not look meanwhile. */
 int vhca_http_request_suspend(struct vhca_http_request *req);
-/* -1 without a connection */
-int vhca_http_connection_fd(const struct vhca_http_request *req);
 
 /* caller.c: one for each connection, which it enters at the door; NULL: nobody knows whose it is */
 struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv,

@@ -224,12 +224,3 @@ int vhca_ini_read_file(const char *path, char **ret, size_t *ret_len, struct vhc
 		return vhca_error_set(err, VHCA_ERR_INVALID, "unreadable_config", -r, "%s", path);
 	return 0;
 }
-
-int vhca_ini_parse_file(const char *path, vhca_ini_pair_fn fn, void *ctx, struct vhca_error *err)
-{
-	VHCA_AUTO_FREE char *text = NULL;
-	size_t len;
-	int r = vhca_ini_read_file(path, &text, &len, err);
-
-	return r < 0 ? r : vhca_ini_parse_text(path, text, len, fn, ctx, err);
-}

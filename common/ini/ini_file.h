@@ -20,11 +20,9 @@
 typedef int (*vhca_ini_pair_fn)(void *ctx, const char *section, const char *key, const char *value,
 				unsigned int line, struct vhca_error *err);
 
-/* The file's text, which the caller frees. */
+/* The file's text, which the caller frees. A missing or unreadable file is an error. */
 int vhca_ini_read_file(const char *path, char **ret, size_t *ret_len, struct vhca_error *err);
-/* Parses path. A missing or unreadable file is an error. Errors: "file:line: key: reason". */
-int vhca_ini_parse_file(const char *path, vhca_ini_pair_fn fn, void *ctx, struct vhca_error *err);
-/* The same for text in memory; name stands for the file in messages. */
+/* Name stands for the file in messages. Errors: "name:line: key: reason". */
 int vhca_ini_parse_text(const char *name, const char *text, size_t len, vhca_ini_pair_fn fn,
 			void *ctx, struct vhca_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/text.h"
@@ -160,18 +161,21 @@ static void sections_are_listed_even_when_empty(void **state)
 static void file_errors_name_the_file(void **state)
 {
 	struct tree tree;
+	char *text;
+	size_t len;
 
 	(void)state;
 	tree_init(&tree);
 	tree_put(&tree, "ok.conf", "[s]\nk=1\n");
-	vhca_strbuf_init(&seen.sb, seen.text, sizeof(seen.text));
-	assert_int_equal(vhca_ini_parse_file(TREE_PATH(&tree, "ok.conf"), collect, &seen, &err), 0);
-	assert_string_equal(seen.text, "2 [s] k=1|");
-	assert_int_equal(vhca_ini_parse_file(TREE_PATH(&tree, "no.conf"), collect, &seen, &err),
+	assert_int_equal(vhca_ini_read_file(TREE_PATH(&tree, "ok.conf"), &text, &len, &err), 0);
+	assert_string_equal(text, "[s]\nk=1\n");
+	assert_int_equal(len, strlen(text));
+	free(text);
+	assert_int_equal(vhca_ini_read_file(TREE_PATH(&tree, "no.conf"), &text, &len, &err),
 			 -ENOENT);
 	assert_int_equal(err.kind, VHCA_ERR_NOT_FOUND);
 	assert_non_null(strstr(err.msg, "no.conf: No such file"));
-	assert_int_equal(vhca_ini_parse_file("/dev/zero", collect, &seen, &err), -EFBIG);
+	assert_int_equal(vhca_ini_read_file("/dev/zero", &text, &len, &err), -EFBIG);
 	tree_done(&tree);
 }
 
