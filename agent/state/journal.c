@@ -70,7 +70,7 @@ int vhca_journal_uuid(const struct vhca_row *row, int col, struct vhca_uuid *ret
 										       : 0;
 }
 
-int vhca_journal_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret)
+static int read_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret)
 {
 	const char *text = vhca_row_text(row, col);
 
@@ -93,7 +93,7 @@ static int load_vf(void *ctx, const struct vhca_row *row)
 				     .rests_until_ms = vhca_row_u64(row, 9)};
 
 	if (!is_up_to(row, 6, VHCA_VFS_MAX - 1) || !is_up_to(row, 7, INT32_MAX) ||
-	    vhca_journal_bdf(row, 0, &vf.bdf) < 0 || vhca_journal_bdf(row, 5, &vf.pf) < 0 ||
+	    read_bdf(row, 0, &vf.bdf) < 0 || read_bdf(row, 5, &vf.pf) < 0 ||
 	    vhca_vf_state_parse(vhca_row_text(row, 1), &vf.state) < 0 ||
 	    vhca_strcpy(vf.reason, sizeof(vf.reason), vhca_row_text(row, 3)) < 0 ||
 	    vhca_strcpy(vf.boot_id, sizeof(vf.boot_id), vhca_row_text(row, 4)) < 0 ||
@@ -140,7 +140,7 @@ enum {
 static int load_bdf(const struct vhca_row *row, int col, bool *ret_has, struct vhca_bdf *ret)
 {
 	*ret_has = vhca_row_text(row, col)[0] != '\0';
-	return *ret_has ? vhca_journal_bdf(row, col, ret) : 0;
+	return *ret_has ? read_bdf(row, col, ret) : 0;
 }
 
 static int load_place(const struct vhca_row *row, struct vhca_claim *c)
@@ -211,7 +211,7 @@ static int load_claim(void *ctx, const struct vhca_row *row)
 
 	if (!c)
 		return -ENOMEM;
-	if (vhca_journal_bdf(row, CLAIM_BDF, &bdf) < 0 || fill_claim(c, row) < 0)
+	if (read_bdf(row, CLAIM_BDF, &bdf) < 0 || fill_claim(c, row) < 0)
 		return -EBADMSG;
 	return l->sink->claim(l->ctx, c, bdf);
 }

@@ -42,7 +42,6 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
  * database, and the same to the model.
  */
 int vhca_journal_uuid(const struct vhca_row *row, int col, struct vhca_uuid *ret);
-int vhca_journal_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret);
 
 /* Rows of a transaction. */
 void vhca_journal_forget_vf(struct vhca_txn *txn, struct vhca_bdf bdf);

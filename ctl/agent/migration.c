@@ -35,7 +35,8 @@ const char *vhca_migration_reason(struct json_object *migration)
 	return *reason ? reason : "no reason given";
 }
 
-bool vhca_migration_is_over(struct json_object *migration)
+/* True for a migration that goes on no more. */
+static bool is_over(struct json_object *migration)
 {
 	static const char *const words[] = {"done", "failed", "ended"};
 
@@ -75,8 +76,7 @@ static void print_trouble(struct follow *f, struct json_object *migration)
 	bool is_unresponsive =
 		strcmp(state, "detaching") == 0 && *reason && !*vhca_view_text(migration, "code");
 
-	if ((!vhca_view_is_true(migration, "degraded") && !is_unresponsive) ||
-	    vhca_migration_is_over(migration) ||
+	if ((!vhca_view_is_true(migration, "degraded") && !is_unresponsive) || is_over(migration) ||
 	    strncmp(f->waits_for, reason, sizeof(f->waits_for) - 1) == 0)
 		return;
 	(void)snprintf(f->waits_for, sizeof(f->waits_for), "%s", reason);
@@ -139,7 +139,7 @@ static int follow(struct follow *f, struct json_object *begun, struct json_objec
 			migration = answer;
 		}
 		if (r == 0 &&
-		    (vhca_migration_is_over(migration) ||
+		    (is_over(migration) ||
 		     (f->until && strcmp(vhca_view_text(migration, "state"), f->until) == 0))) {
 			*ret = vhca_steal_ptr(&migration);
 			return 0;

@@ -10,8 +10,6 @@
 #include "common/base/text.h"
 #include "ctl/cli/ctl.h"
 
-/* True for a migration that goes on no more. */
-bool vhca_migration_is_over(struct json_object *migration);
 /* Why it is where it is. Borrowed, never "". */
 const char *vhca_migration_reason(struct json_object *migration);
 

@@ -5,8 +5,7 @@
 #include "ctl/plugin/commands.h"
 #include "ctl/plugin/list.h"
 
-#define PKEYS_SHOWN    6
-#define FINDINGS_SHOWN 8
+#define PKEYS_SHOWN 6
 
 static void format_pkeys(struct vhca_strbuf *sb, struct json_object *binding)
 {

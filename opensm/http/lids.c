@@ -88,7 +88,11 @@ static struct json_object *move_to_json(const struct vhca_osm_lid_move *move, co
 	return obj;
 }
 
-struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move)
+/*
+ * The answer to a move: {lid, port_guid, state, mode, exchanged, switches, smps, drain_smps,
+ * missing, duration_us}.
+ */
+static struct json_object *lid_move_to_json(const struct vhca_osm_lid_move *move)
 {
 	return move_to_json(move, move->missing ? "repairing" : "applied");
 }
@@ -196,8 +200,8 @@ static void on_lid_moved(void *arg, const struct vhca_osm_lid_move *move,
 		return;
 	}
 	if (body)
-		vhca_json_add(body, "lid_move", vhca_osm_json_lid_move(move));
-	vhca_http_reply(pending->req, 200, body ? body : vhca_osm_json_lid_move(move));
+		vhca_json_add(body, "lid_move", lid_move_to_json(move));
+	vhca_http_reply(pending->req, 200, body ? body : lid_move_to_json(move));
 }
 
 /* ---- requests ---- */

@@ -12,11 +12,9 @@
 #include "opensm/lids/mover.h"
 
 /*
- * The answer to it: {lid, port_guid, state, mode, exchanged, switches, smps, drain_smps, missing,
- * duration_us}.
+ * What a move would do now, without doing it: what the move is answered, and switch_guids. What
+ * would be refused is.
  */
-struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move);
-/* What it would do now, without doing it: the same and switch_guids. What would be refused is. */
 int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			   struct json_object **ret, struct vhca_error *err);
 
