@@ -53,7 +53,7 @@ static void record(void *arg, const struct vhca_virt_event_data *data)
 	host->events[host->n_events++] = *data;
 }
 
-bool virt_host_has_event(const struct virt_host *host, enum vhca_virt_event event, int detail)
+static bool has_event(const struct virt_host *host, enum vhca_virt_event event, int detail)
 {
 	for (unsigned int i = 0; i < host->n_events; i++)
 		if (host->events[i].event == event && host->events[i].detail == detail)
@@ -65,9 +65,9 @@ void virt_host_wait_event(const struct virt_host *host, enum vhca_virt_event eve
 {
 	uint64_t deadline = vhca_now_ms() + VIRT_HOST_WAIT_MS;
 
-	while (!virt_host_has_event(host, event, detail) && vhca_now_ms() < deadline)
+	while (!has_event(host, event, detail) && vhca_now_ms() < deadline)
 		(void)vhca_loop_once(host->loop, 50);
-	if (!virt_host_has_event(host, event, detail))
+	if (!has_event(host, event, detail))
 		fail_msg("event %d/%d did not come", (int)event, detail);
 }
 

@@ -33,8 +33,6 @@ void virt_host_close(struct virt_host *host);
 /* SIGKILL; guests go on. */
 void virt_host_lose_libvirtd(struct virt_host *host);
 void virt_host_restart_libvirtd(struct virt_host *host);
-
-bool virt_host_has_event(const struct virt_host *host, enum vhca_virt_event event, int detail);
 void virt_host_wait_event(const struct virt_host *host, enum vhca_virt_event event, int detail);
 
 /* The hook refuses incoming guests, in these words. NULL: it does not. It keeps what it reads. */

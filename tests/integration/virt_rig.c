@@ -18,8 +18,8 @@ static void record(void *arg, const struct vhca_virt_event_data *data)
 	rig->events[rig->n_events++] = *data;
 }
 
-const struct vhca_virt_event_data *
-virt_rig_find_event(const struct virt_rig *rig, unsigned int from, enum vhca_virt_event event)
+static const struct vhca_virt_event_data *find_event(const struct virt_rig *rig, unsigned int from,
+						     enum vhca_virt_event event)
 {
 	for (unsigned int i = from; i < rig->n_events; i++)
 		if (rig->events[i].event == event)
@@ -32,11 +32,11 @@ const struct vhca_virt_event_data *virt_rig_wait_event_ms(struct virt_rig *rig, 
 {
 	uint64_t deadline = vhca_now_ms() + ms;
 
-	while (!virt_rig_find_event(rig, from, event) && vhca_now_ms() < deadline)
+	while (!find_event(rig, from, event) && vhca_now_ms() < deadline)
 		(void)vhca_loop_once(rig->loop, 50);
-	if (!virt_rig_find_event(rig, from, event))
+	if (!find_event(rig, from, event))
 		fail_msg("event %d did not come", (int)event);
-	return virt_rig_find_event(rig, from, event);
+	return find_event(rig, from, event);
 }
 
 const struct vhca_virt_event_data *virt_rig_wait_event(struct virt_rig *rig, unsigned int from,
@@ -124,18 +124,13 @@ void virt_on_done(void *arg, int rc, const struct vhca_error *err)
 	a->err = *err;
 }
 
-void virt_rig_wait_answer_ms(struct virt_rig *rig, const struct virt_answer *a, uint64_t ms)
+void virt_rig_wait_answer(struct virt_rig *rig, const struct virt_answer *a)
 {
-	uint64_t deadline = vhca_now_ms() + ms;
+	uint64_t deadline = vhca_now_ms() + VIRT_RIG_WAIT_MS;
 
 	while (a->called == 0 && vhca_now_ms() < deadline)
 		(void)vhca_loop_once(rig->loop, 50);
 	assert_int_equal(a->called, 1);
-}
-
-void virt_rig_wait_answer(struct virt_rig *rig, const struct virt_answer *a)
-{
-	virt_rig_wait_answer_ms(rig, a, VIRT_RIG_WAIT_MS);
 }
 
 struct virt_answer *virt_rig_list(struct virt_rig *rig, struct virt_answer *a)

@@ -18,8 +18,6 @@ struct virt_rig {
 	struct vhca_virt_event_data events[256];
 };
 
-const struct vhca_virt_event_data *
-virt_rig_find_event(const struct virt_rig *rig, unsigned int from, enum vhca_virt_event event);
 /* The first such event from number `from` on; fails the test if none comes. */
 const struct vhca_virt_event_data *virt_rig_wait_event_ms(struct virt_rig *rig, unsigned int from,
 							  enum vhca_virt_event event, uint64_t ms);
@@ -45,7 +43,6 @@ struct virt_answer {
 void virt_on_list(void *arg, int rc, struct vhca_dom_info *const *info, unsigned int n,
 		  const struct vhca_error *err);
 void virt_on_done(void *arg, int rc, const struct vhca_error *err);
-void virt_rig_wait_answer_ms(struct virt_rig *rig, const struct virt_answer *a, uint64_t ms);
 void virt_rig_wait_answer(struct virt_rig *rig, const struct virt_answer *a);
 struct virt_answer *virt_rig_list(struct virt_rig *rig, struct virt_answer *a);
 

@@ -19,9 +19,8 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#define KEPT	     8192 /* entries; the rig reads and forgets them after each case */
-#define LABEL	     "libvirt-"
-#define MAX_SEQUENCE 24
+#define KEPT  8192 /* entries; the rig reads and forgets them after each case */
+#define LABEL "libvirt-"
 
 struct entry {
 	u64 ns;

@@ -190,8 +190,6 @@ void iso_random_keys(struct iso *it, unsigned int d, char *buf, size_t size);
 /* ---- iso_sm.c ---- */
 /* The adapter is made. */
 void iso_sm_init(struct iso *it);
-/* The port's table as the agent hears of it, late. */
-void iso_tell_port(struct iso *it, enum vhca_port_event event);
 void iso_sm_start(
 	struct iso *it); /* the agent lives (again): durable reports go out, ports are polled */
 void iso_sm_forget(struct iso *it, bool all); /* undurable reports never were */

@@ -41,7 +41,8 @@ static void on_port_news(void *arg)
 	free(news);
 }
 
-void iso_tell_port(struct iso *it, enum vhca_port_event event)
+/* The port's table as the agent hears of it, late. */
+static void tell_port(struct iso *it, enum vhca_port_event event)
 {
 	struct port_news *news = calloc(1, sizeof(*news));
 
@@ -77,7 +78,7 @@ static void table_changed(struct iso *it)
 	 * it.
 	 */
 	if (iso_random(it, 10))
-		iso_tell_port(it, VHCA_PORT_PKEYS);
+		tell_port(it, VHCA_PORT_PKEYS);
 }
 
 /* ---- the table ---- */
@@ -405,7 +406,7 @@ static void send_after(struct iso *it, uint64_t ms)
 static void on_poll(struct iso *it, unsigned int v)
 {
 	(void)v;
-	iso_tell_port(it, VHCA_PORT_CHANGED);
+	tell_port(it, VHCA_PORT_CHANGED);
 	iso_later(it, true, it->conf.poll_ms, on_poll, 0);
 }
 

@@ -6,7 +6,7 @@ bool agent_has_request(const struct vhca_dom_info *info)
 	return info->n_requests || info->request_error.kind != VHCA_ERR_NONE;
 }
 
-bool scan_has_hostdev(const struct vhca_scan *scan, struct vhca_bdf bdf)
+static bool has_hostdev(const struct vhca_scan *scan, struct vhca_bdf bdf)
 {
 	for (unsigned int i = 0; i < scan->n_hostdevs; i++)
 		if (vhca_bdf_cmp(scan->hostdevs[i], bdf) == 0)
@@ -21,7 +21,7 @@ const char *scan_missed(const struct vhca_scan *scan, const struct vhca_dom_info
 	if (info->has_away && (!scan->has_away || !vhca_uuid_equal(&scan->away, &info->away)))
 		return "a marker";
 	for (unsigned int i = 0; i < info->n_hostdevs; i++)
-		if (!scan_has_hostdev(scan, info->hostdevs[i].host))
+		if (!has_hostdev(scan, info->hostdevs[i].host))
 			return "a host device";
 	return NULL;
 }

@@ -12,8 +12,6 @@
 /* Whether the agent found something in our namespace, good or bad. */
 bool agent_has_request(const struct vhca_dom_info *info);
 
-bool scan_has_hostdev(const struct vhca_scan *scan, struct vhca_bdf bdf);
-
 /* Of one document: what the agent found and a complete scan did not; NULL = nothing. */
 const char *scan_missed(const struct vhca_scan *scan, const struct vhca_dom_info *info);
 

@@ -106,7 +106,8 @@ const struct vhca_osm_subnet_ops false_subnet_ops = {
 	.sweep = sweep,
 };
 
-void false_subnet_init(struct false_subnet *f)
+/* A master, and two ports that are active. */
+static void subnet_init(struct false_subnet *f)
 {
 	*f = (struct false_subnet){
 		.status = {.sm_state = "master", .master = true, .ready = true, .version = "false"},
@@ -125,7 +126,7 @@ void plugin_init(struct plugin *p)
 	memset(p, 0, sizeof(*p));
 	vhca_log_set_level(VHCA_LOG_ERROR);
 	tree_init(&p->tree);
-	false_subnet_init(&p->subnet);
+	subnet_init(&p->subnet);
 	p->sees = (struct vhca_osm_subnet){&false_subnet_ops, &p->subnet};
 	vhca_osm_conf_set_defaults(&p->conf);
 	(void)snprintf(p->conf.state_dir, sizeof(p->conf.state_dir), "%s/state", p->tree.root);

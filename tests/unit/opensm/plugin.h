@@ -38,8 +38,6 @@ struct false_subnet {
 
 /* Of a struct false_subnet. */
 extern const struct vhca_osm_subnet_ops false_subnet_ops;
-/* A master, and two ports that are active. */
-void false_subnet_init(struct false_subnet *f);
 
 struct plugin {
 	struct tree tree;

@@ -12,12 +12,11 @@
 #include "tests/sim/kernel/sysfs_fixture.h"
 #include "tests/unit/unit.h"
 
-#define IOV	 SIM_PCI "/0000:03:00.0/infiniband/mlx4_0/iov"
-#define FN	 IOV "/0000:03:00.2" /* VF 1 is slave 2 */
-#define SLAVE	 2u
-#define GUID	 UINT64_C(0x0225c90012345678)
-#define ANY_PKEY "*/pkey_idx/*"
-#define LINE	 256
+#define IOV   SIM_PCI "/0000:03:00.0/infiniband/mlx4_0/iov"
+#define FN    IOV "/0000:03:00.2" /* VF 1 is slave 2 */
+#define SLAVE 2u
+#define GUID  UINT64_C(0x0225c90012345678)
+#define LINE  256
 
 /*
  * Small tables: what is tested here does not depend on their length, and every read goes through

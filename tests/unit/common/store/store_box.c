@@ -17,7 +17,8 @@ const struct vhca_migration store_box_migrations[] = {
 	 " BEGIN SELECT RAISE(ROLLBACK, 'everything is lost'); END;"},
 };
 
-void store_box_no_log(enum vhca_log_level level, const char *msg)
+/* A sink: failing statements are what is tested. */
+static void no_log(enum vhca_log_level level, const char *msg)
 {
 	(void)level;
 	(void)msg;
@@ -42,7 +43,7 @@ int store_box_setup_empty(void **state)
 	(void)snprintf(f->path, sizeof(f->path), "%s/state.db", f->dir);
 	assert_int_equal(vhca_loop_new(&f->loop), 0);
 	f->state_thread = pthread_self();
-	vhca_log_set_sink(store_box_no_log); /* failing statements are what is tested */
+	vhca_log_set_sink(no_log); /* failing statements are what is tested */
 	*state = f;
 	return 0;
 }

@@ -32,8 +32,6 @@ struct store_result {
 	int rc;
 };
 
-/* A sink: failing statements are what is tested. */
-void store_box_no_log(enum vhca_log_level level, const char *msg);
 void store_box_open(struct store_box *f);
 /* The store is not open yet. */
 int store_box_setup_empty(void **state);
