@@ -17,6 +17,8 @@ VHCA_DEFINE_CLEANUP(struct vhca_inventory, vhca_inventory_free)
 #define AUTO_DIR VHCA_CLEANUP(vhca_sysfs_closedirp)
 #define PATH_LEN 96
 
+#define VENDOR_MELLANOX 0x15b3 /* include/linux/pci_ids.h: PCI_VENDOR_ID_MELLANOX */
+
 static const struct {
 	enum vhca_family family;
 	const char *name;
@@ -423,6 +425,51 @@ static int add_pf(struct vhca_sysfs *sys, struct vhca_inventory *inv, struct vhc
 	return r;
 }
 
+struct plugged {
+	struct vhca_sysfs *sys;
+	struct vhca_inventory *inv;
+};
+
+/* One whose vendor cannot be read is there as well. */
+static int on_function(void *ctx, const char *name)
+{
+	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+	struct plugged *p = ctx;
+	struct vhca_bdf bdf, *more;
+	uint16_t vendor = 0;
+	int r;
+
+	if (vhca_bdf_parse(name, &bdf) < 0)
+		return 0;
+	r = open_pci(p->sys, bdf, &dir);
+	if (r == 0 && vhca_sysfs_exists(dir, "physfn"))
+		return 0;
+	if (r == 0)
+		r = read_u16(dir, "vendor", 16, &vendor);
+	if (is_gone(r) || (r == 0 && vendor != VENDOR_MELLANOX))
+		return 0;
+	more = reallocarray(p->inv->plugged, p->inv->n_plugged + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	more[p->inv->n_plugged++] = bdf;
+	p->inv->plugged = more;
+	return 0;
+}
+
+/* An adapter whose driver is not loaded is on no driver's list, and has not been pulled out. */
+static int list_plugged(struct vhca_sysfs *sys, struct vhca_inventory *inv, struct vhca_error *err)
+{
+	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+	int r = vhca_sysfs_opendir(sys, "bus/pci/devices", &dir);
+
+	if (r == 0)
+		r = vhca_sysfs_list(dir, "", on_function, &(struct plugged){sys, inv});
+	if (r < 0 && r != -ENOENT)
+		return vhca_error_set(err, VHCA_ERR_DEVICE, "pci_unreadable", -r,
+				      "list the devices of the PCI bus");
+	return 0;
+}
+
 struct nodes {
 	struct vhca_sysfs_dir *dir;
 	struct vhca_inventory *inv;
@@ -478,6 +525,9 @@ int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, str
 		if (r < 0)
 			return r;
 	}
+	r = list_plugged(sys, inv, err);
+	if (r < 0)
+		return r;
 	read_nodes(sys, inv);
 	qsort(inv->pfs, inv->n_pfs, sizeof(*inv->pfs), compare_pf);
 	*ret = vhca_steal_ptr(&inv);
@@ -489,6 +539,7 @@ struct vhca_inventory *vhca_inventory_free(struct vhca_inventory *inv)
 	if (inv) {
 		free(inv->pfs);
 		free(inv->nodes);
+		free(inv->plugged);
 	}
 	free(inv);
 	return NULL;

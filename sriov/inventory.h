@@ -67,6 +67,9 @@ struct vhca_inventory {
 	uint16_t n_pfs, n_nodes;
 	struct vhca_pf_facts *pfs;    /* sorted by address */
 	struct vhca_numa_node *nodes; /* those with CPUs; none on a kernel without NUMA */
+	/* Where the bus has a function of Mellanox that is no VF, on whatever driver. */
+	size_t n_plugged;
+	struct vhca_bdf *plugged;
 };
 
 /* Scans the host. A PF that disappears in the middle is left out, not an error. */

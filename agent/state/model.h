@@ -396,6 +396,7 @@ struct vhca_hca {
 	TAILQ_ENTRY(vhca_hca) link;
 	struct vhca_pf_facts facts; /* facts.vfs is not kept up to date: the VFs are below */
 	bool present;
+	bool plugged;	   /* or the PCI bus has it at least, without mlx4_core or mlx5_core */
 	bool wanted;	   /* the configuration says manage = yes */
 	bool managed;	   /* wanted, and as far as is known it has an InfiniBand port */
 	uint16_t want_vfs; /* VHCA_CONF_VFS_KEEP = whatever exists */

@@ -50,12 +50,19 @@ static int check_absent(const struct vhca_engine *e, const struct vhca_hca *hca,
 	if (!e->inventory_seen)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "adapter_busy", EAGAIN,
 				      "the PCI inventory has not been read yet");
-	if (!hca->present)
+	if (!hca->present && !hca->plugged)
 		return 0;
-	vhca_error_set(err, VHCA_ERR_CONFLICT, "hca_present", EBUSY, "adapter %s is there",
-		       VHCA_BDF_STR(hca->facts.bdf));
-	vhca_error_hint(err, "only what was pulled out is forgotten; manage = no in its [hca] "
-			     "leaves it to others");
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "hca_present", EBUSY, "adapter %s is there%s",
+		       VHCA_BDF_STR(hca->facts.bdf),
+		       hca->present ? "" : ", but not on mlx4_core or mlx5_core");
+	if (hca->present)
+		vhca_error_hint(err, "only what was pulled out is forgotten; manage = no in its "
+				     "[hca] leaves it to others");
+	else
+		vhca_error_hint(err,
+				"load its driver; or take it out of the host, or off the bus "
+				"(echo 1 > /sys/bus/pci/devices/%s/remove)",
+				VHCA_BDF_STR(hca->facts.bdf));
 	return -EBUSY;
 }
 

@@ -142,12 +142,17 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 	struct vhca_vf *vf;
 
 	TAILQ_FOREACH (hca, &e->model.hcas, link) {
-		hca->present = false;
+		hca->present = hca->plugged = false;
 		TAILQ_FOREACH (vf, &hca->vfs, link)
 			vf->present = false;
 	}
 	for (unsigned int i = 0; i < inv->n_pfs; i++)
 		see_pf(e, &inv->pfs[i]);
+	for (size_t i = 0; i < inv->n_plugged; i++) {
+		hca = vhca_model_hca(&e->model, inv->plugged[i]);
+		if (hca)
+			hca->plugged = true;
+	}
 	miss_vfs(e);
 	note_nodes(e, inv);
 	if (!e->excludes_checked)

@@ -149,15 +149,18 @@ static void show_vf(const struct world *w, unsigned int v, struct vhca_pf_facts 
 void world_show_hardware(struct world *w)
 {
 	struct vhca_pf_facts *pfs = calloc(2, sizeof(*pfs));
-	struct vhca_inventory inv = {.n_pfs = (uint16_t)n_pfs(w),
+	struct vhca_bdf plugged[2] = {pf_address(0), pf_address(1)};
+	struct vhca_inventory inv = {.n_pfs = w->driverless ? 0 : (uint16_t)n_pfs(w),
 				     .pfs = pfs,
+				     .n_plugged = n_pfs(w),
+				     .plugged = plugged,
 				     .n_nodes = (uint16_t)w->n_nodes,
 				     .nodes = w->nodes};
 
 	world_must(pfs != NULL, "out of memory");
 	for (unsigned int n = 0; n < inv.n_pfs; n++)
 		show_pf(w, n, &pfs[n]);
-	for (unsigned int v = 0; v < w->n_vfs; v++) {
+	for (unsigned int v = 0; v < w->n_vfs && inv.n_pfs; v++) {
 		bool is_second = w->second_from && v >= w->second_from;
 
 		show_vf(w, v, &pfs[is_second], is_second ? w->second_from : 0);

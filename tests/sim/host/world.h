@@ -104,6 +104,7 @@ struct world {
 	struct vhca_conf conf;
 	struct world_vf vfs[WORLD_VFS_MAX];
 	unsigned int n_vfs;
+	bool driverless; /* the adapters are on the bus, and on no driver */
 	enum vhca_ib_ports ib_ports;
 	/* VFs from this number on are of a second adapter; 0 = there is none */
 	unsigned int second_from;

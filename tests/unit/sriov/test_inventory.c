@@ -250,6 +250,38 @@ static void missing_vf_is_a_change_under_way(void **state)
 	assert_int_equal(pf.num_vfs, 77);
 }
 
+static bool is_plugged(const struct fixture *f, const char *text)
+{
+	struct vhca_bdf bdf;
+
+	assert_int_equal(vhca_bdf_parse(text, &bdf), 0);
+	for (size_t i = 0; i < f->inv->n_plugged; i++)
+		if (vhca_bdf_cmp(f->inv->plugged[i], bdf) == 0)
+			return true;
+	return false;
+}
+
+/* It has not been pulled out. */
+static void adapter_without_its_driver_is_plugged(void **state)
+{
+	struct fixture *f = *state;
+
+	two_adapters(f);
+	sim_add_vf(&f->tree, cx5.bdf, 0, "0000:01:00.1", 12);
+	sim_unbind(&f->tree, cx3.bdf);
+	scan(f);
+	assert_int_equal(f->inv->n_pfs, 1);
+	assert_int_equal(f->inv->n_plugged, 2);
+	assert_true(is_plugged(f, cx3.bdf));
+	assert_true(is_plugged(f, cx5.bdf));
+	sim_put(&f->tree, DEV "0000:03:00.0/vendor", "0x8086"); /* another card in its slot */
+	scan(f);
+	assert_false(is_plugged(f, cx3.bdf));
+	sim_remove(&f->tree, "bus/pci/devices/0000:01:00.0");
+	scan(f);
+	assert_int_equal(f->inv->n_plugged, 0);
+}
+
 static void gone_adapter_and_foreign_driver_are_not_found(void **state)
 {
 	struct fixture *f = *state;
@@ -303,6 +335,7 @@ int main(void)
 		T(adapter_without_rdma_device),
 		T(links_count_and_may_have_holes),
 		T(missing_vf_is_a_change_under_way),
+		T(adapter_without_its_driver_is_plugged),
 		T(gone_adapter_and_foreign_driver_are_not_found),
 		T(garbage_is_an_error),
 		cmocka_unit_test(family_names),

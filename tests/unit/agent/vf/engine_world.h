@@ -88,6 +88,7 @@ static inline const struct vhca_claim *first_claim(const struct world *w)
 struct answer {
 	bool called, ok;
 	char code[VHCA_ERROR_CODE_MAX];
+	char msg[256];
 };
 
 static inline void on_answer(void *arg, const struct vhca_claim *claim,
@@ -100,6 +101,7 @@ static inline void on_answer(void *arg, const struct vhca_claim *claim,
 	a->called = true;
 	a->ok = !err;
 	(void)snprintf(a->code, sizeof(a->code), "%s", err ? err->code : "");
+	(void)snprintf(a->msg, sizeof(a->msg), "%s", err ? err->msg : "");
 }
 
 static inline bool answered(const struct world *w, const void *arg)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Adapters that were pulled out, and are forgotten by request. */
+#include <string.h>
+
 #include "tests/unit/agent/vf/engine_world.h"
 
 static struct vhca_hca *the_hca(const struct world *w)
@@ -77,6 +79,27 @@ static void test_refused_while_it_is_there(void **state)
 	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS);
 }
 
+/* modprobe -r is no way to pull an adapter out. */
+static void test_refused_while_it_only_lacks_its_driver(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	w->driverless = true;
+	world_show_hardware(w);
+	world_settle(w);
+	a = forget(w);
+	assert_string_equal(a.code, "hca_present");
+	assert_non_null(strstr(a.msg, "is there, but not on mlx4_core or mlx5_core"));
+	w->driverless = false;
+	world_show_hardware(w);
+	assert_true(world_until(w, all_free, NULL));
+	pull_out(w);
+	assert_true(forget(w).ok);
+}
+
 static void test_refused_while_it_is_claimed(void **state)
 {
 	struct world *w = *state;
@@ -148,6 +171,7 @@ int main(void)
 		TEST(test_adapter_that_was_pulled_out),
 		TEST(test_quarantined_vf_is_gone_for_good),
 		TEST(test_refused_while_it_is_there),
+		TEST(test_refused_while_it_only_lacks_its_driver),
 		TEST(test_refused_while_it_is_claimed),
 		TEST(test_adapter_that_comes_back_meanwhile_stays),
 		TEST(test_refused_while_it_is_being_forgotten),
