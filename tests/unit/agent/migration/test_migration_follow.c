@@ -114,6 +114,24 @@ static void test_asked_for_until_there_is_an_answer(void **state)
 	assert_int_equal(p->sm.lids_changed, 1);
 }
 
+/* What was put while the VF was on its way to the guest is newer, and says nothing of the LID. */
+static void test_a_report_that_replaces_the_question(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_sm_binding b;
+
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, is_copying, NULL));
+	p->sm_down = true;
+	assert_true(pair_until(p, has_ended, &zero));
+	p->sm.lines[1].n = 0;
+	b = vhca_claim_binding(claim_on(p, 1));
+	vhca_engine_sm_answer(p->w[1].engine, &b, VHCA_SM_ACCEPTED, "", NULL);
+	p->sm_down = false;
+	assert_true(pair_until(p, has_its_lid, &one));
+	assert_int_equal(p->sm.lids_changed, 1);
+}
+
 /* ---- it stays ---- */
 
 static void test_the_sm_refuses(void **state)
@@ -228,6 +246,7 @@ int main(void)
 		TEST_WITH(setup, test_not_before_the_guest),
 		TEST_WITH(setup, test_a_guest_that_stays),
 		TEST_WITH(setup, test_asked_for_until_there_is_an_answer),
+		TEST_WITH(setup, test_a_report_that_replaces_the_question),
 		TEST_WITH(setup, test_the_sm_refuses),
 		TEST_WITH(setup, test_a_source_that_does_not_ask),
 		TEST_WITH(setup, test_a_destination_that_does_not_ask),
