@@ -101,6 +101,12 @@ void world_reregister(struct world *w)
 	tell_port(w, VHCA_PORT_REREGISTER);
 }
 
+void world_deafen(struct world *w)
+{
+	w->deaf_guest = true;
+	w->conf.detach_timeout_ms = 400;
+}
+
 void world_show_port(struct world *w)
 {
 	w->port_unseen = false;
@@ -197,8 +203,8 @@ void world_init(struct world *w)
 	w->conf.sm_pkeys = VHCA_SM_PKEYS_DYNAMIC;
 	w->conf.poll_ms = 50;
 	w->conf.sm_timeout_ms = 50;
-	w->conf.pkey_timeout_ms = 300;
-	w->conf.detach_timeout_ms = 400;
+	w->conf.pkey_timeout_ms = 600000; /* a test that waits for either says so */
+	w->conf.detach_timeout_ms = 600000;
 	w->conf.detach_retry_ms = 50;
 	w->sm_grants = true;
 	w->n_vfs = WORLD_VFS;

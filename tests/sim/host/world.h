@@ -205,6 +205,9 @@ void world_show_port(struct world *w);
 
 void world_release(struct world *w); /* the effect that hangs comes to its end */
 
+/* Guests let go of nothing from now on, and that is soon given up. */
+void world_deafen(struct world *w);
+
 /* A full listing of the domains; nothing, while no agent runs. */
 void world_sync_domains(struct world *w);
 /* One round of the loop; a crash asked for by `fault` kills and restarts the agent. */

@@ -404,7 +404,7 @@ static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5,
 		w->sm_accepts = mlx5 && !fenced;
 		w->conf.lid_policy = policy;
 		w->lid = (uint16_t)(PAIR_LID + h);
-		w->conf.lease_ms = 2000;
+		w->conf.lease_ms = 600000; /* no test waits for it that does not say so */
 		w->conf.external_lease_ms = 60000;
 		w->conf.n_peers = 1;
 		(void)snprintf(w->conf.peers[0].name, sizeof(w->conf.peers[0].name), "other");

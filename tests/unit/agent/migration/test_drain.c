@@ -304,7 +304,7 @@ static void test_guest_that_does_not_go_is_asked_again(void **state)
 {
 	struct box *b = *state;
 
-	b->p.w[0].deaf_guest = true;
+	world_deafen(&b->p.w[0]);
 	drain_to(b, "other");
 	assert_true(pair_until(&b->p, has_reason, b->drain));
 	assert_view(b, "\"done\":false");

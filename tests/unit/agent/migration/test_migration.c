@@ -192,6 +192,7 @@ static void test_destination_without_the_key(void **state)
 {
 	struct pair *p = *state;
 
+	p->w[1].conf.pkey_timeout_ms = 300;
 	world_set_key(&p->w[1], 1, 0);
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, has_ended, &zero));
@@ -252,7 +253,7 @@ static void test_guest_that_does_not_let_go(void **state)
 {
 	struct pair *p = *state;
 
-	p->w[0].deaf_guest = true;
+	world_deafen(&p->w[0]);
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);

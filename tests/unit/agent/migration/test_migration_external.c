@@ -327,6 +327,9 @@ static void test_destination_gives_up(void **state)
 	struct vhca_uuid id = get_ready(p);
 
 	p->cut = true;
+	pair_settle(p); /* nothing that renews the lease is on its way */
+	((struct vhca_mig *)mig_on(p, 1, &id))->lease_until = vhca_now_ms();
+	world_sync_domains(&p->w[1]);
 	assert_true(pair_until(p, dest_in, &ended));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_READY);
 	p->cut = false;
@@ -661,7 +664,7 @@ static void test_parking_a_deaf_guest(void **state)
 	struct pair *p = *state;
 	struct vhca_uuid id;
 
-	p->w[0].deaf_guest = true;
+	world_deafen(&p->w[0]);
 	id = pair_request(p, 0, VHCA_MIG_MODE_PARK);
 	assert_true(pair_until(p, source_in, &failed));
 	assert_string_equal(mig_on(p, 0, &id)->failure.code, "guest_did_not_release");

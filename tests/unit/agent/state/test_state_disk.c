@@ -116,11 +116,11 @@ static void test_claim_that_fails_unheard_is_made_again(void **state)
 
 	start(w);
 	vhca_store_set_retry(w->store, 1);
+	syncs = slow_vfs_syncs();
 	slow_vfs_fill_briefly(w->dir, 0, 1);
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, is_submitted, NULL));
 	unit_until(slow_vfs_refused() == 1, sched_yield());
-	syncs = slow_vfs_syncs();
 	unit_until(slow_vfs_syncs() > syncs, sched_yield());
 	(void)nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* and that is noted */
 	assert_true(world_until(w, served, &zero));

@@ -56,6 +56,7 @@ static void test_key_that_never_comes_is_refused(void **state)
 {
 	struct world *w = *state;
 
+	w->conf.pkey_timeout_ms = 300;
 	world_start(w);
 	world_domain_start(w, 0, "0x8003");
 	assert_true(world_until(w, not_served, NULL));
@@ -289,7 +290,7 @@ static void test_forced_off_until_it_is_off(void **state)
 {
 	struct world *w = *state;
 
-	w->deaf_guest = true;
+	world_deafen(w);
 	change_meaning(w);
 	assert_true(world_until(w, is_detaching, NULL));
 	assert_true(unmapped(w, NULL));

@@ -450,7 +450,7 @@ static void test_guest_that_does_not_let_go(void **state)
 	world_start(w);
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, served, &zero));
-	w->deaf_guest = true;
+	world_deafen(w);
 	a = release(w, 0, "ib0", false);
 	assert_string_equal(a.code, "guest_did_not_release");
 	assert_true(world_until(w, served, &zero));
@@ -531,7 +531,7 @@ static void let_go_late(struct world *w, enum vhca_origin origin, bool restarted
 	v = world_vf_of(w, 0, "ib0");
 	guest = w->vfs[v].guest;
 	claim = first_claim(w)->id;
-	w->deaf_guest = true;
+	world_deafen(w);
 	assert_string_equal(release(w, 0, "ib0", false).code, "guest_did_not_release");
 	assert_true(world_until(w, served, &zero));
 	if (restarted) {
@@ -575,7 +575,7 @@ static void test_vf_that_is_let_go_with_its_guest_is_free(void **state)
 	world_start(w);
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, served, &zero));
-	w->deaf_guest = true;
+	world_deafen(w);
 	assert_string_equal(release(w, 0, "ib0", false).code, "guest_did_not_release");
 	world_domain_stop(w, 0);
 	assert_true(world_until(w, nothing_attached, NULL));

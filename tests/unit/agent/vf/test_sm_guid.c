@@ -135,6 +135,7 @@ static void an_sm_that_never_answers_is_given_up(void **state)
 	struct world *w = *state;
 
 	w->sm_choice = 0;
+	w->conf.pkey_timeout_ms = 300;
 	start(w, 0);
 	assert_true(world_until(w, refused, "no_guid_from_sm"));
 }

@@ -147,6 +147,8 @@ static void test_release_outlives_a_detach_that_was_given_up(void **state)
 		assert_true(world_until(w, is_detaching, NULL));
 		if (late)
 			assert_true(release(w).ok);
+		port(w)->vf->deadline_ms = vhca_now_ms();
+		world_look(w, 0);
 		assert_true(world_until(w, answered, &a));
 		assert_true(world_until(w, rests_attached, NULL));
 		w->deaf_guest = false;
