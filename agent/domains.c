@@ -309,6 +309,8 @@ static void on_mig_call(void *arg, int rc, const struct vhca_error *err)
 	struct mig_call *call = arg;
 	struct vhca_mig_result res = {.rc = rc, .called_us = vhca_virt_called_us(call->d->virt)};
 
+	res.dirty_is_known = vhca_virt_dirty(call->d->virt).is_known;
+	res.dirty_mib = vhca_virt_dirty(call->d->virt).mib;
 	if (err)
 		res.err = *err;
 	mig_done(call, &res);
@@ -373,7 +375,9 @@ void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf
 
 		while (n < VHCA_ARRAY_SIZE(ours) && (c = vhca_migration_claim(m, c)))
 			ours[n++] = c->vf->bdf;
-		vhca_virt_check(d->virt, &m->domain, ours, n, on_mig_call, call);
+		/* Else nothing could be reckoned from it. */
+		vhca_virt_check(d->virt, &m->domain, ours, n, m->copy.bandwidth_mib > 0,
+				on_mig_call, call);
 	} else if (effect == VHCA_MIG_EFFECT_NO_START) {
 		vhca_virt_no_start(d->virt, &m->domain, on_mig_call, call);
 	} else if (effect == VHCA_MIG_EFFECT_CANCEL) {

@@ -56,7 +56,9 @@ struct vhca_conf_peer { /* [peer NAME]: another hypervisor; this host's own sect
 
 /* How libvirt copies a guest that migrates. [migration] says it for all, a request for one. */
 struct vhca_conf_copy {
-	uint32_t timeout_ms;	    /* copy_timeout [0s]: then the copy is aborted; 0 = no limit */
+	uint32_t timeout_ms; /* copy_timeout [0s]: then the copy is aborted; 0 = no limit */
+	/* copy_expected_max [0s]: no copy is begun that is expected to take longer; 0 = no limit */
+	uint32_t expected_max_ms;
 	unsigned int bandwidth_mib; /* bandwidth [0]: MiB/s at most; 0 = libvirt's own limit */
 	unsigned int connections;   /* connections [0]: parallel ones; 0 = libvirt's single one */
 	bool auto_converge;	    /* auto_converge [no]: slow down a guest that writes too fast */

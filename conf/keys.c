@@ -119,6 +119,8 @@ static const struct key {
 	 RANGE(external_lease_ms, 10 * S, 24 * H)},
 	{VHCA_CONF_MIGRATION, "copy_timeout", vhca_conf_duration,
 	 RANGE(copy.timeout_ms, 0, VHCA_COPY_TIMEOUT_MAX_MS)},
+	{VHCA_CONF_MIGRATION, "copy_expected_max", vhca_conf_duration,
+	 RANGE(copy.expected_max_ms, 0, VHCA_COPY_TIMEOUT_MAX_MS)},
 	{VHCA_CONF_MIGRATION, "bandwidth", vhca_conf_uint,
 	 RANGE(copy.bandwidth_mib, 0, VHCA_COPY_BANDWIDTH_MAX)},
 	{VHCA_CONF_MIGRATION, "connections", vhca_conf_uint,

@@ -202,6 +202,15 @@ static int check_migration(const struct vhca_conf *conf, struct vhca_error *err)
 				      "[migration] copy_timeout: %ums is less than %ums; 0s is no "
 				      "limit",
 				      conf->copy.timeout_ms, VHCA_COPY_TIMEOUT_MIN_MS);
+	if (conf->copy.expected_max_ms && conf->copy.expected_max_ms < 1000)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "[migration] copy_expected_max: %ums is less than 1000ms; 0s "
+				      "is no limit",
+				      conf->copy.expected_max_ms);
+	if (conf->copy.expected_max_ms && !conf->copy.bandwidth_mib)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+				      "[migration] bandwidth: missing; without it nobody knows how "
+				      "long a copy takes, and copy_expected_max limits nothing");
 	return 0;
 }
 

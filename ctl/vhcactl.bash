@@ -40,7 +40,7 @@ _vhcactl()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
 	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover plan attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload support-bundle forget help'
 	local common='--json --socket --url --ca --cert --key --token-file --timeout --help --version' of_vfs='--domain --pf --fabric --numa --partition --limit'
-	local valued=' --socket --url --ca --cert --key --token-file --output --timeout --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --bandwidth --connections --domain --peer --final --limit --xml '
+	local valued=' --socket --url --ca --cert --key --token-file --output --timeout --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --expected-max --bandwidth --connections --domain --peer --final --limit --xml '
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
@@ -84,7 +84,7 @@ _vhcactl()
 	explain) words="--check $common" ;;
 	attach) words="--partition --guid --fabric --pf --numa $common" ;;
 	plan) words="--partition --guid --fabric --pf --numa --xml $common" ;;
-	migrate) words="--cancel --no-wait --external --lease --copy-timeout --bandwidth --connections --auto-converge --tls $common" ;;
+	migrate) words="--cancel --no-wait --external --lease --copy-timeout --expected-max --bandwidth --connections --auto-converge --tls $common" ;;
 	*) words=$common ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

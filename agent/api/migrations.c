@@ -6,6 +6,7 @@
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
 #include "agent/api/views.h"
+#include "agent/state/guest_copy.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
@@ -76,6 +77,24 @@ static const char *reason_of(const struct vhca_mig *m)
 	return NULL;
 }
 
+/* NULL for a copy that would not end. */
+static struct json_object *view_expected(const struct vhca_mig_expected *e)
+{
+	struct json_object *o = json_object_new_object();
+
+	vhca_json_add(o, "seconds",
+		      e->ms == VHCA_COPY_NEVER
+			      ? NULL
+			      : json_object_new_int64((int64_t)((e->ms + 999) / 1000)));
+	vhca_json_add(o, "dirty_rate",
+		      e->dirty_is_known ? json_object_new_int64((int64_t)e->dirty_mib) : NULL);
+	vhca_json_add_string(o, "reason",
+			     e->dirty_is_known ? NULL
+					       : "the dirty rate is not known after 10 s: from "
+						 "memory and bandwidth alone");
+	return o;
+}
+
 static struct json_object *view(void *ctx, const struct vhca_mig *m)
 {
 	struct json_object *o = json_object_new_object(), *vfs = json_object_new_array();
@@ -113,6 +132,7 @@ static struct json_object *view(void *ctx, const struct vhca_mig *m)
 		      m->source && m->mode == VHCA_MIG_MODE_MANAGED
 			      ? vhca_mig_copy_to_json(&m->copy)
 			      : NULL);
+	vhca_json_add(o, "expected", m->expected.is_known ? view_expected(&m->expected) : NULL);
 	vhca_json_add(o, "vfs", vfs);
 	return o;
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <time.h>
 
 #include "agent/libvirt/call.h"
 #include "agent/libvirt/error.h"
@@ -150,6 +151,52 @@ static int check_file(virConnectPtr conn, const char *name, const struct vhca_do
 			     "vhcactl migrate --external, then virsh migrate --copy-storage-all");
 	return -EBUSY;
 }
+
+/* ---- what the guest writes ---- */
+
+#define DIRTY_S 1 /* the least that libvirt takes */
+
+/* As virDomainListGetStats() says: in MiB/s, once it is measured. */
+static bool read_dirty_rate(virDomainPtr dom, uint64_t *ret_mib)
+{
+	virDomainPtr doms[] = {dom, NULL};
+	virDomainStatsRecordPtr *records = NULL;
+	int status = VIR_DOMAIN_DIRTYRATE_UNSTARTED;
+	long long mib = -1;
+	int n = virDomainListGetStats(doms, VIR_DOMAIN_STATS_DIRTYRATE, &records, 0);
+
+	if (n == 1) {
+		(void)virTypedParamsGetInt(records[0]->params, records[0]->nparams,
+					   "dirtyrate.calc_status", &status);
+		(void)virTypedParamsGetLLong(records[0]->params, records[0]->nparams,
+					     "dirtyrate.megabytes_per_second", &mib);
+	}
+	virDomainStatsRecordListFree(records);
+	if (status != VIR_DOMAIN_DIRTYRATE_MEASURED || mib < 0)
+		return false;
+	*ret_mib = (uint64_t)mib;
+	return true;
+}
+
+bool virt_call_dirty_rate(virConnectPtr conn, const struct vhca_uuid *uuid, uint64_t *ret_mib)
+{
+	const struct timespec poll = {.tv_nsec = VIRT_DIRTY_POLL_MS * 1000000L};
+	VHCA_AUTO_DOMAIN dom = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	vhca_may_block("libvirt: dirty rate");
+	if (virt_call_lookup(conn, uuid, &dom, &err) < 0 ||
+	    virDomainStartDirtyRateCalc(dom, DIRTY_S, 0) < 0)
+		return false;
+	for (unsigned int ms = 0; ms < VIRT_DIRTY_WAIT_MS; ms += VIRT_DIRTY_POLL_MS) {
+		(void)nanosleep(&poll, NULL);
+		if (read_dirty_rate(dom, ret_mib))
+			return true;
+	}
+	return false;
+}
+
+/* ---- all of it ---- */
 
 int virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid, const struct vhca_bdf *ours,
 		    unsigned int n_ours, struct vhca_error *err)

@@ -11,4 +11,13 @@
 int virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid, const struct vhca_bdf *ours,
 		    unsigned int n_ours, struct vhca_error *err);
 
+#define VIRT_DIRTY_POLL_MS 250
+#define VIRT_DIRTY_WAIT_MS 10000
+
+/*
+ * Has QEMU look for a second at what the guest writes, *ret_mib in MiB/s. False: not known, after
+ * VIRT_DIRTY_WAIT_MS or at once; that is no error.
+ */
+bool virt_call_dirty_rate(virConnectPtr conn, const struct vhca_uuid *uuid, uint64_t *ret_mib);
+
 #endif

@@ -29,7 +29,9 @@ struct vhca_virt {
 	struct vhca_strand *query_strand;
 	struct virt_lanes lanes;
 	bool closing;
-	uint64_t called_us; /* of the call whose done() runs */
+	/* Of the call whose done() runs. */
+	uint64_t called_us;
+	struct vhca_virt_dirty dirty;
 };
 
 static const struct vhca_error no_error = VHCA_ERROR_INIT;
@@ -42,6 +44,11 @@ bool vhca_virt_connected(const struct vhca_virt *virt)
 uint64_t vhca_virt_called_us(const struct vhca_virt *virt)
 {
 	return virt->called_us;
+}
+
+struct vhca_virt_dirty vhca_virt_dirty(const struct vhca_virt *virt)
+{
+	return virt->dirty;
 }
 
 /* ---- calls ---- */
@@ -59,12 +66,14 @@ struct call {
 	struct vhca_conf_copy how;
 	struct vhca_bdf ours[VHCA_DOM_VFS_MAX];
 	unsigned int n_ours;
+	bool measures;
 	struct vhca_uuid marker;
 	bool has_marker, autostart;
 	struct vhca_qga_ask ask;
 
 	int rc;
 	uint64_t called_us;
+	struct vhca_virt_dirty dirty;
 	struct vhca_error err;
 	struct vhca_dom_list list;
 	struct vhca_dom_info *info;
@@ -119,8 +128,13 @@ static int run_migrate(struct call *call, struct virt_session *s)
 
 static int run_check(struct call *call, struct virt_session *s)
 {
-	return virt_call_check(virt_session_query(s), &call->uuid, call->ours, call->n_ours,
-			       &call->err);
+	int r = virt_call_check(virt_session_query(s), &call->uuid, call->ours, call->n_ours,
+				&call->err);
+
+	if (r == 0 && call->measures)
+		call->dirty.is_known =
+			virt_call_dirty_rate(virt_session_query(s), &call->uuid, &call->dirty.mib);
+	return r;
 }
 
 static int run_spare(struct call *call, struct virt_session *s)
@@ -222,6 +236,7 @@ static void call_done(void *arg)
 		call->lane->n_calls--;
 	lane_drop_if_idle(call->virt, call->lane);
 	call->virt->called_us = call->called_us;
+	call->virt->dirty = call->dirty;
 	call->report(call);
 	vhca_dom_list_done(&call->list);
 	free(call->info);
@@ -266,6 +281,7 @@ static void submit(const struct call *template)
 	failed.rc =
 		vhca_error_set(&failed.err, VHCA_ERR_EXHAUSTED, "too_many_calls", -r, "libvirt");
 	virt->called_us = 0;
+	virt->dirty.is_known = false;
 	failed.report(&failed);
 }
 
@@ -371,8 +387,8 @@ void vhca_virt_abort_job(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 }
 
 void vhca_virt_check(struct vhca_virt *virt, const struct vhca_uuid *uuid,
-		     const struct vhca_bdf *ours, unsigned int n_ours, vhca_virt_done_fn done,
-		     void *arg)
+		     const struct vhca_bdf *ours, unsigned int n_ours, bool measures,
+		     vhca_virt_done_fn done, void *arg)
 {
 	struct call call = {.virt = virt,
 			    .kind = VHCA_LANE_JOB,
@@ -380,6 +396,7 @@ void vhca_virt_check(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 			    .report = report_done,
 			    .uuid = *uuid,
 			    .n_ours = n_ours,
+			    .measures = measures,
 			    .done = done,
 			    .arg = arg};
 

@@ -81,6 +81,12 @@ typedef void (*vhca_virt_done_fn)(void *arg, int rc, const struct vhca_error *er
  * (vhca_now_us()); 0 = it was not.
  */
 uint64_t vhca_virt_called_us(const struct vhca_virt *virt);
+/* Inside done() of a check that measures. */
+struct vhca_virt_dirty {
+	bool is_known;
+	uint64_t mib; /* MiB/s that the guest writes */
+};
+struct vhca_virt_dirty vhca_virt_dirty(const struct vhca_virt *virt);
 /*
  * virDomainAttachDeviceFlags(LIVE). Success also if the alias is already attached with this host
  * address. Codes also: "no_root_port", "vf_in_use", "vf_not_bound", "alias_in_use",
@@ -128,11 +134,13 @@ void vhca_virt_migrate(struct vhca_virt *virt, const struct vhca_uuid *uuid, con
 		       vhca_virt_done_fn done, void *arg);
 
 /* Whether libvirt would copy the domain to another host, once `ours` (host addresses of VFs,
- * VHCA_DOM_VFS_MAX at most) have left it. Changes nothing. Codes also: "job_held",
- * "has_snapshots", "foreign_hostdev", "block_job", "disk_not_shared", "not_migratable". */
+ * VHCA_DOM_VFS_MAX at most) have left it. Changes nothing. measures: and how much the guest writes
+ * (vhca_virt_dirty()), which takes a second, and is waited for for 10 s at most. Codes also:
+ * "job_held", "has_snapshots", "foreign_hostdev", "block_job", "disk_not_shared",
+ * "not_migratable". */
 void vhca_virt_check(struct vhca_virt *virt, const struct vhca_uuid *uuid,
-		     const struct vhca_bdf *ours, unsigned int n_ours, vhca_virt_done_fn done,
-		     void *arg);
+		     const struct vhca_bdf *ours, unsigned int n_ours, bool measures,
+		     vhca_virt_done_fn done, void *arg);
 
 /*
  * One is coming soon: connects for it ahead. Not any more: closes that again, if no migration has

@@ -11,6 +11,7 @@ struct json_object *vhca_mig_copy_to_json(const struct vhca_conf_copy *copy)
 	struct json_object *o = json_object_new_object();
 
 	vhca_json_add_u64(o, "timeout", copy->timeout_ms / 1000);
+	vhca_json_add_u64(o, "expected_max", copy->expected_max_ms / 1000);
 	vhca_json_add_u64(o, "bandwidth", copy->bandwidth_mib);
 	vhca_json_add_u64(o, "connections", copy->connections);
 	vhca_json_add_bool(o, "auto_converge", copy->auto_converge);
@@ -45,8 +46,10 @@ static int parse_number(struct json_object *o, const char *key, unsigned int max
 
 int vhca_mig_copy_parse(struct json_object *o, struct vhca_conf_copy *copy, struct vhca_error *err)
 {
-	static const char *const members[] = {"timeout",       "bandwidth", "connections",
-					      "auto_converge", "tls",	    NULL};
+	static const char *const members[] = {"timeout",     "expected_max",  "bandwidth",
+					      "connections", "auto_converge", "tls",
+					      NULL};
+	unsigned int expected_s = copy->expected_max_ms / 1000;
 	int r;
 
 	if (!json_object_is_type(o, json_type_object))
@@ -55,6 +58,10 @@ int vhca_mig_copy_parse(struct json_object *o, struct vhca_conf_copy *copy, stru
 	r = vhca_json_check_members(o, members, err);
 	if (!r)
 		r = parse_timeout(o, &copy->timeout_ms, err);
+	if (r == 0)
+		r = parse_number(o, "expected_max", VHCA_COPY_TIMEOUT_MAX_MS / 1000, &expected_s,
+				 err);
+	copy->expected_max_ms = expected_s * 1000;
 	if (!r)
 		r = parse_number(o, "bandwidth", VHCA_COPY_BANDWIDTH_MAX, &copy->bandwidth_mib,
 				 err);
@@ -65,5 +72,9 @@ int vhca_mig_copy_parse(struct json_object *o, struct vhca_conf_copy *copy, stru
 		r = vhca_json_opt_bool(o, "auto_converge", &copy->auto_converge, err);
 	if (!r)
 		r = vhca_json_opt_bool(o, "tls", &copy->tls, err);
+	if (r == 0 && copy->expected_max_ms && !copy->bandwidth_mib)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				   "body: copy: expected_max needs a bandwidth: without it nobody "
+				   "knows how long the copy takes");
 	return r;
 }

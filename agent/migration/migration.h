@@ -101,7 +101,17 @@ struct vhca_mig_result {
 	unsigned int n_vfs;
 	bool active, copying; /* JOB */
 	bool held; /* JOB: paused by libvirt for the migration, it may run at the destination */
-	uint64_t called_us; /* COPY: when libvirt was told to (vhca_now_us()); 0 = it was not */
+	uint64_t called_us;  /* COPY: when libvirt was told to (vhca_now_us()); 0 = it was not */
+	bool dirty_is_known; /* CHECK: libvirt has measured... */
+	uint64_t dirty_mib;  /* ...how many MiB/s the guest writes */
+};
+
+/* Of libvirt's copy, before it is begun. */
+struct vhca_mig_expected {
+	bool is_known;	     /* else the rest says nothing */
+	bool dirty_is_known; /* else it is the time of the memory alone */
+	uint64_t dirty_mib;  /* MiB/s */
+	uint64_t ms;	     /* VHCA_COPY_NEVER (agent/state/guest_copy.h): it would not end */
 };
 
 struct vhca_migrations;
@@ -188,7 +198,8 @@ struct vhca_mig {
 	bool source;
 	unsigned int origin; /* whose history it is in (agent/migration/journal.c) */
 	enum vhca_mig_mode mode;
-	struct vhca_conf_copy copy; /* source, managed: how libvirt is to copy the guest */
+	struct vhca_conf_copy copy;	   /* source, managed: how libvirt is to copy the guest */
+	struct vhca_mig_expected expected; /* source, managed: not in the journal */
 	/* destination: of the guest that is to come; not in the journal */
 	struct vhca_guest_memory memory;
 
@@ -288,7 +299,7 @@ struct vhca_mig_request {
 };
 #define VHCA_MIG_NO_LEASE UINT64_MAX
 
-/* {timeout (s), bandwidth, connections, auto_converge, tls}. Caller puts it. */
+/* {timeout (s), expected_max (s), bandwidth, connections, auto_converge, tls}. Caller puts it. */
 struct json_object *vhca_mig_copy_to_json(const struct vhca_conf_copy *copy);
 /* What such an object says of it; all else of *copy stays. "bad_request" names the member. */
 int vhca_mig_copy_parse(struct json_object *o, struct vhca_conf_copy *copy, struct vhca_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The source's way there: from the request to the end of its claims. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "agent/migration/list.h"
 #include "agent/migration/progress.h"
 #include "agent/migration/table.h"
+#include "agent/state/guest_copy.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
@@ -37,15 +39,59 @@ static bool is_to_be_checked(const struct vhca_mig *m)
 	return m->mode == VHCA_MIG_MODE_MANAGED && m->phase != VHCA_MIG_PHASE_CHECKED;
 }
 
-static void note_checked(struct vhca_mig *m)
-{
-	m->phase = VHCA_MIG_PHASE_CHECKED;
-}
-
 /* The destination has not heard of it, in no life of the agent. */
 static bool nobody_was_told(const struct vhca_mig *m)
 {
 	return !mig_is_revived(m);
+}
+
+/* Without a bandwidth that is asked for, nobody knows how fast libvirt will be. */
+static struct vhca_mig_expected expect(const struct vhca_mig *m)
+{
+	const struct vhca_domain *d = mig_domain(m);
+	const struct vhca_guest_copy copy = {.memory_kib = d ? d->info->memory.kib : 0,
+					     .bandwidth_mib = m->copy.bandwidth_mib,
+					     .dirty_is_known = m->res->dirty_is_known,
+					     .dirty_mib = m->res->dirty_mib};
+
+	if (m->res->rc < 0 || !copy.memory_kib || !copy.bandwidth_mib)
+		return (struct vhca_mig_expected){.is_known = false};
+	return (struct vhca_mig_expected){.is_known = true,
+					  .dirty_is_known = copy.dirty_is_known,
+					  .dirty_mib = copy.dirty_mib,
+					  .ms = vhca_guest_copy_ms(&copy)};
+}
+
+static bool copy_would_be_too_long(const struct vhca_mig *m)
+{
+	const struct vhca_mig_expected e = expect(m);
+
+	return e.is_known && m->copy.expected_max_ms && e.ms > m->copy.expected_max_ms;
+}
+
+static bool too_long_and_untold(const struct vhca_mig *m)
+{
+	return copy_would_be_too_long(m) && nobody_was_told(m);
+}
+
+static void fail_too_long(struct vhca_mig *m)
+{
+	char text[200], time[32] = "for ever";
+
+	m->expected = expect(m);
+	if (m->expected.ms != VHCA_COPY_NEVER)
+		(void)snprintf(time, sizeof(time), "%" PRIu64 " s", (m->expected.ms + 999) / 1000);
+	(void)snprintf(text, sizeof(text), "the copy would take %s at %u MiB/s%s; %u s are allowed",
+		       time, m->copy.bandwidth_mib,
+		       m->expected.dirty_is_known ? "" : " if the guest wrote nothing",
+		       m->copy.expected_max_ms / 1000);
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "copy_too_long", text);
+}
+
+static void note_checked(struct vhca_mig *m)
+{
+	m->expected = expect(m);
+	m->phase = VHCA_MIG_PHASE_CHECKED;
 }
 
 /* ---- detaching ---- */
@@ -443,6 +489,9 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(BEFORE_COPY, LOOK, mig_guest_is_gone, fail_guest_gone, NONE, MIG_UNDO),
 
 	MIG_RULE(MIG_IN(CLAIMING), LOOK, is_to_be_checked, NULL, CHECK, MIG_STAY),
+	MIG_RULE(MIG_IN(CLAIMING), CHECK, too_long_and_untold, fail_too_long, NONE,
+		 VHCA_MIG_RESTORING),
+	MIG_RULE(MIG_IN(CLAIMING), CHECK, copy_would_be_too_long, fail_too_long, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(CLAIMING), CHECK, mig_succeeded, note_checked, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(CLAIMING), CHECK, nobody_answers, mig_ask_again_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(CLAIMING), CHECK, nobody_was_told, mig_fail_as_told, NONE,

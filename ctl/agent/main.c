@@ -39,6 +39,8 @@ static const struct vhca_ctl_option options[] = {
 	[VHCA_OPT_LEASE] = {"lease", "SECONDS", "how long the guest may wait without its VFs"},
 	[VHCA_OPT_COPY_TIMEOUT] = {"copy-timeout", "SECONDS",
 				   "abort a copy that takes longer; 0 = no limit"},
+	[VHCA_OPT_EXPECTED_MAX] = {"expected-max", "SECONDS",
+				   "refuse a copy that is expected to take longer; 0 = no limit"},
 	[VHCA_OPT_BANDWIDTH] = {"bandwidth", "MIB", "MiB/s that the copy may take; 0 = any"},
 	[VHCA_OPT_CONNECTIONS] = {"connections", "N",
 				  "copy by so many parallel connections; 0 = libvirt's one"},

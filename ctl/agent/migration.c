@@ -25,7 +25,8 @@ struct follow {
 	char waits_for[256];	     /* reason of the last line about a step that does not get on */
 	uint64_t start;		     /* vhca_now_ms() */
 	uint64_t silent_since;	     /* the same; 0 = the agent answers */
-	const char *until;	     /* a state before the end; NULL = the end */
+	bool told_expected;
+	const char *until; /* a state before the end; NULL = the end */
 };
 
 const char *vhca_migration_reason(struct json_object *migration)
@@ -67,6 +68,23 @@ static void print_steps(struct follow *f, struct json_object *migration)
 	}
 }
 
+/* Once. */
+static void print_expected(struct follow *f, struct json_object *migration)
+{
+	struct json_object *expected = vhca_view_member(migration, "expected");
+	const char *reason = vhca_view_text(expected, "reason");
+
+	if (!json_object_is_type(expected, json_type_object) || f->told_expected)
+		return;
+	f->told_expected = true;
+	if (*vhca_view_text(expected, "seconds"))
+		(void)printf("%-14s %6" PRIu64 "     s of copy%s%s\n", "expected",
+			     vhca_view_u64(expected, "seconds"), *reason ? "; " : "", reason);
+	else
+		(void)printf("%-14s the copy would not end: the guest writes too fast\n",
+			     "expected");
+}
+
 /* What is retried needs somebody: said once for each reason. */
 static void print_trouble(struct follow *f, struct json_object *migration)
 {
@@ -92,6 +110,7 @@ static int ask(struct follow *f, struct json_object **ret, struct vhca_error *er
 	f->silent_since = 0;
 	if (f->ctl->opts[VHCA_OPT_JSON])
 		return 0;
+	print_expected(f, *ret);
 	print_steps(f, *ret);
 	print_trouble(f, *ret);
 	(void)fflush(stdout); /* for the pipe behind; main() reports a failure */
@@ -202,6 +221,7 @@ static int add_copy(const struct vhca_ctl *ctl, struct json_object *body, struct
 {
 	static const struct number numbers[] = {
 		{VHCA_OPT_COPY_TIMEOUT, "copy-timeout", "timeout", "seconds"},
+		{VHCA_OPT_EXPECTED_MAX, "expected-max", "expected_max", "seconds"},
 		{VHCA_OPT_BANDWIDTH, "bandwidth", "bandwidth", "MiB/s"},
 		{VHCA_OPT_CONNECTIONS, "connections", "connections", "connections"},
 	};

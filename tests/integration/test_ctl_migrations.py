@@ -91,12 +91,21 @@ class Migrations(CtlCase):
 
     def test_copy_is_asked_for(self):
         server = self.follow(DONE)
-        p = self.ctl("migrate", "vm1", "hvb", "--copy-timeout", "600", "--bandwidth", "500", "--connections", "8", "--auto-converge", "--tls")
+        p = self.ctl("migrate", "vm1", "hvb", "--copy-timeout", "600", "--expected-max", "60", "--bandwidth", "500", "--connections", "8", "--auto-converge", "--tls")
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         self.assertEqual(server.seen[0][2], {"domain": "vm1", "peer": "hvb", "mode": "managed", "copy": {
-            "timeout": 600, "bandwidth": 500, "connections": 8, "auto_converge": True, "tls": True}})
+            "timeout": 600, "expected_max": 60, "bandwidth": 500, "connections": 8, "auto_converge": True, "tls": True}})
         p = self.ctl("migrate", "vm1", "hvb", "--bandwidth", "fast")
         self.assertEqual((p.returncode, p.stderr), (2, "vhcactl: --bandwidth: 'fast' is no number of MiB/s\n"))
+
+    def test_expected_time_is_told(self):
+        rough = "the dirty rate is not known after 10 s: from memory and bandwidth alone"
+        for expected, line in (({"seconds": 17, "dirty_rate": 3, "reason": None}, "expected           17     s of copy"),
+                               ({"seconds": 17, "dirty_rate": None, "reason": rough}, f"expected           17     s of copy; {rough}"),
+                               ({"seconds": None, "dirty_rate": 900, "reason": None}, "expected       the copy would not end: the guest writes too fast")):
+            self.follow({**DONE, "expected": expected})
+            self.assertEqual(self.ctl("migrate", "vm1", "hvb").stdout.splitlines().count(line), 1)
+            os.unlink(self.socket)
 
     def test_park_and_unpark(self):
         parked = {**BEGUN, "mode": "park", "peer": None, "state": "parked", "lease_left_ms": 60000, "step_ms": {"detaching": 1207}}

@@ -47,7 +47,7 @@ class Usage(CtlCase):
             self.assertTrue(p.stdout.startswith(f"Usage: vhcactl [OPTIONS] {name}"))
             self.assertEqual(self.ctl(name, "--help").stdout, p.stdout)
         self.assertIn("DOMAIN NAME --partition P_KEYS [--guid GUID] [--fabric NAME] [--pf BDF] [--numa NODE]\n", self.ctl("help", "attach").stdout)
-        self.assertIn("migrate DOMAIN PEER [--no-wait] [--external] [--lease SECONDS] [--copy-timeout SECONDS] [--bandwidth MIB] "
+        self.assertIn("migrate DOMAIN PEER [--no-wait] [--external] [--lease SECONDS] [--copy-timeout SECONDS] [--expected-max SECONDS] [--bandwidth MIB] "
                       "[--connections N] [--auto-converge] [--tls]\n       vhcactl [OPTIONS] migrate DOMAIN --cancel\n",
                       self.ctl("help", "migrate").stdout)
         for line in overview.splitlines():

@@ -212,7 +212,7 @@ static struct answer check_now(void)
 {
 	struct answer a = {.called = false};
 
-	vhca_virt_check(rig.a.virt, &rig.uuid, NULL, 0, on_done, &a);
+	vhca_virt_check(rig.a.virt, &rig.uuid, NULL, 0, false, on_done, &a);
 	wait_answer(&a);
 	return a;
 }

@@ -149,9 +149,9 @@ const struct vhca_ctl_command vhca_cmd_migrate = {
 	.args = {"DOMAIN", "PEER"},
 	.optional = VHCA_OPT_BIT(VHCA_OPT_CANCEL) | VHCA_OPT_BIT(VHCA_OPT_NO_WAIT) |
 		    VHCA_OPT_BIT(VHCA_OPT_EXTERNAL) | VHCA_OPT_BIT(VHCA_OPT_LEASE) |
-		    VHCA_OPT_BIT(VHCA_OPT_COPY_TIMEOUT) | VHCA_OPT_BIT(VHCA_OPT_BANDWIDTH) |
-		    VHCA_OPT_BIT(VHCA_OPT_CONNECTIONS) | VHCA_OPT_BIT(VHCA_OPT_AUTO_CONVERGE) |
-		    VHCA_OPT_BIT(VHCA_OPT_TLS),
+		    VHCA_OPT_BIT(VHCA_OPT_COPY_TIMEOUT) | VHCA_OPT_BIT(VHCA_OPT_EXPECTED_MAX) |
+		    VHCA_OPT_BIT(VHCA_OPT_BANDWIDTH) | VHCA_OPT_BIT(VHCA_OPT_CONNECTIONS) |
+		    VHCA_OPT_BIT(VHCA_OPT_AUTO_CONVERGE) | VHCA_OPT_BIT(VHCA_OPT_TLS),
 	.first_arg_only = VHCA_OPT_BIT(VHCA_OPT_CANCEL),
 	.summary = "move a running domain with its VFs to another hypervisor",
 	.help = "\nPEER is a [peer PEER] of vhcad.conf. The guest keeps the GUIDs, P_Keys and PCI "

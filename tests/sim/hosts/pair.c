@@ -267,6 +267,8 @@ static void run(struct job *job)
 	}
 	if (job->effect == VHCA_MIG_EFFECT_CHECK && p->copy_refused)
 		res.rc = pair_copy_refused(&res.err);
+	res.dirty_is_known = p->dirty_is_known;
+	res.dirty_mib = p->dirty_mib;
 	if (job->effect == VHCA_MIG_EFFECT_NO_START)
 		res.rc = no_start(p, &res.err);
 	res.active = p->w[job->host].domains[0].running;

@@ -31,12 +31,14 @@ struct pair {
 	bool copy_begins;
 	bool copying; /* libvirt is at it, from host 0 or 1 */
 	bool copy_cancelled;
-	bool copy_adrift;  /* the agent that began it was killed: libvirt goes on by itself */
-	bool copy_refused; /* libvirt would not begin: the domain has snapshots */
-	bool copy_fails;   /* ends with an error, the guest stays */
-	bool held;	   /* ...paused: libvirt does not know whether it runs at the other host */
-	bool autostart;	   /* domain 0 starts with host 0 or 1, where it is defined... */
-	bool keeps_start;  /* ...and libvirt does not let that be changed */
+	bool copy_adrift;    /* the agent that began it was killed: libvirt goes on by itself */
+	bool dirty_is_known; /* libvirt says how much the guest writes... */
+	uint64_t dirty_mib;  /* ...in MiB/s */
+	bool copy_refused;   /* libvirt would not begin: the domain has snapshots */
+	bool copy_fails;     /* ends with an error, the guest stays */
+	bool held;	  /* ...paused: libvirt does not know whether it runs at the other host */
+	bool autostart;	  /* domain 0 starts with host 0 or 1, where it is defined... */
+	bool keeps_start; /* ...and libvirt does not let that be changed */
 	enum pair_fault fault;
 	unsigned int fault_at; /* at the n-th migration effect of either side */
 	unsigned int victim;   /* host whose agent is killed */

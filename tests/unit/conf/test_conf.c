@@ -131,7 +131,8 @@ static void every_kind_of_value_is_read(void **state)
 		parse("[agent]\nnode_name = hv1\nlog_level = debug\nrun_dir = /tmp/run\n"
 		      "[api]\ngroup = infra\npeer_listen = 192.168.77.1:8514\ninsecure = yes\n"
 		      "[migration]\nlease = 3min\nexternal_lease = 2h\n"
-		      "copy_timeout = 10min\nbandwidth = 500\nconnections = 8\n"
+		      "copy_timeout = 10min\ncopy_expected_max = 90s\nbandwidth = 500\nconnections "
+		      "= 8\n"
 		      "auto_converge = yes\ntls = yes\n"
 		      "[libvirt]\ndetach_timeout = 2min\ndetach_retry = 500ms\n"
 		      "detach_escalation = guest-agent\n"
@@ -155,6 +156,7 @@ static void every_kind_of_value_is_read(void **state)
 	assert_int_equal(conf->external_lease_ms, 7200000);
 	assert_int_equal(conf->port_lease_ms, 1800000);
 	assert_int_equal(conf->copy.timeout_ms, 600000);
+	assert_int_equal(conf->copy.expected_max_ms, 90000);
 	assert_int_equal(conf->copy.bandwidth_mib, 500);
 	assert_int_equal(conf->copy.connections, 8);
 	assert_true(conf->copy.auto_converge && conf->copy.tls);
@@ -262,6 +264,11 @@ static const struct {
 	 "counts"},
 	{"[migration]\ncopy_timeout = 9s\n",
 	 "f.conf: [migration] copy_timeout: 9000ms is less than 10000ms; 0s is no limit"},
+	{"[migration]\ncopy_expected_max = 999ms\nbandwidth = 1\n",
+	 "f.conf: [migration] copy_expected_max: 999ms is less than 1000ms; 0s is no limit"},
+	{"[migration]\ncopy_expected_max = 60s\n",
+	 "f.conf: [migration] bandwidth: missing; without it nobody knows how long a copy takes, "
+	 "and copy_expected_max limits nothing"},
 	{"[migration]\nconnections = 256\n",
 	 "f.conf:2: connections: \"256\" is not between 0 and 255"},
 	{"[migration]\nbandwidth = 1000001\n",

@@ -6,11 +6,13 @@
  * qemuMigrationSrcIsSafe() (src/qemu/qemu_migration.c); test_virt_migration asks a real one.
  */
 #include <errno.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <time.h>
 
 #include <libvirt/virterror.h>
 
@@ -34,6 +36,11 @@ static struct {
 	unsigned long version;
 	long file_system;
 	bool dead; /* the connection */
+	struct {
+		bool refused;
+		unsigned int after, looks;
+		uint64_t slept_ms;
+	} dirty;
 } fake;
 
 /* ---- the fakes ---- */
@@ -126,6 +133,55 @@ int __wrap_vhca_sysfs_readlink(struct vhca_sysfs_dir *dir, const char *attr, cha
 	assert_string_equal(attr, "driver");
 	(void)snprintf(buf, size, "%s", fake.driver ? fake.driver : "");
 	return fake.driver ? 0 : -ENOENT;
+}
+
+int virDomainStartDirtyRateCalc(virDomainPtr dom, int seconds, unsigned int flags)
+{
+	(void)dom;
+	assert_int_equal(seconds, 1);
+	assert_int_equal(flags, 0);
+	return fake.dirty.refused ? -1 : 0;
+}
+
+/* Measured after so many looks. */
+int virDomainListGetStats(virDomainPtr *doms, unsigned int stats, virDomainStatsRecordPtr **ret,
+			  unsigned int flags)
+{
+	virDomainStatsRecordPtr record = calloc(1, sizeof(*record)),
+				*list = calloc(2, sizeof(*list));
+	bool is_measured = ++fake.dirty.looks >= fake.dirty.after;
+	int max = 0;
+
+	assert_non_null(record);
+	assert_non_null(list);
+	assert_null(doms[1]);
+	assert_int_equal(stats, VIR_DOMAIN_STATS_DIRTYRATE);
+	assert_int_equal(flags, 0);
+	assert_true(virTypedParamsAddInt(&record->params, &record->nparams, &max,
+					 "dirtyrate.calc_status",
+					 is_measured ? VIR_DOMAIN_DIRTYRATE_MEASURED
+						     : VIR_DOMAIN_DIRTYRATE_MEASURING) == 0);
+	if (is_measured)
+		assert_true(virTypedParamsAddLLong(&record->params, &record->nparams, &max,
+						   "dirtyrate.megabytes_per_second", 17) == 0);
+	list[0] = record;
+	*ret = list;
+	return 1;
+}
+
+void virDomainStatsRecordListFree(virDomainStatsRecordPtr *list)
+{
+	virTypedParamsFree(list[0]->params, list[0]->nparams);
+	free(list[0]);
+	free(list);
+}
+
+int __wrap_nanosleep(const struct timespec *ts, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *ts, struct timespec *left)
+{
+	(void)left;
+	fake.dirty.slept_ms += (uint64_t)ts->tv_sec * 1000 + (uint64_t)ts->tv_nsec / 1000000;
+	return 0;
 }
 
 /* ---- fixture ---- */
@@ -297,6 +353,32 @@ static void failing_question_is_an_error(void **state)
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+static void dirty_rate_is_measured(void **state)
+{
+	struct vhca_uuid uuid;
+	uint64_t mib = 0;
+
+	assert_int_equal(vhca_uuid_parse(UUID_TEXT, &uuid), 0);
+	fake.dirty.after = 5;
+	assert_true(virt_call_dirty_rate(*state, &uuid, &mib));
+	assert_int_equal(mib, 17);
+	assert_int_equal(fake.dirty.slept_ms, 1250);
+}
+
+static void dirty_rate_is_not_known_after_10_s(void **state)
+{
+	struct vhca_uuid uuid;
+	uint64_t mib = 0;
+
+	assert_int_equal(vhca_uuid_parse(UUID_TEXT, &uuid), 0);
+	fake.dirty.after = UINT_MAX;
+	assert_false(virt_call_dirty_rate(*state, &uuid, &mib));
+	assert_int_equal(fake.dirty.slept_ms, 10000);
+	fake.dirty.refused = true; /* an older QEMU: nothing to wait for */
+	assert_false(virt_call_dirty_rate(*state, &uuid, &mib));
+	assert_int_equal(fake.dirty.slept_ms, 10000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +392,8 @@ int main(void)
 		CASE(disk_of_which_nobody_knows_is_left_to_libvirt),
 		CASE(what_is_copied_nowhere_is_refused),
 		CASE(failing_question_is_an_error),
+		CASE(dirty_rate_is_measured),
+		CASE(dirty_rate_is_not_known_after_10_s),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
