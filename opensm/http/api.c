@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "opensm/http/api_private.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "common/http/server.h"
+#include "opensm/http/api_private.h"
 #include "opensm/http/descriptors.h"
 #include "opensm/http/fields.h"
 #include "opensm/http/follow.h"
@@ -20,7 +19,7 @@
 #include "opensm/http/lids.h"
 #include "opensm/http/metrics.h"
 #include "opensm/http/owner.h"
-#include "opensm/http/page.h"
+#include "opensm/http/page/page.h"
 #include "opensm/http/readiness.h"
 
 /* How often it is looked whether OpenSM's tables can be had. */

@@ -5,7 +5,7 @@
 #include "opensm/http/api.h"
 #include "opensm/http/backlog.h"
 #include "opensm/http/door.h"
-#include "opensm/http/recent.h"
+#include "opensm/http/page/recent.h"
 #include "opensm/tickets/owners.h"
 
 /* A report in memory, whose sender waits until it is on disk. */

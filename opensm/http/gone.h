@@ -4,7 +4,7 @@
 /* DELETE /v1/ports/{port_guid}: of a node that does not come back. */
 #include "common/http/server.h"
 #include "opensm/bindings/service.h"
-#include "opensm/http/recent.h"
+#include "opensm/http/page/recent.h"
 #include "opensm/lids/mover.h"
 
 /* Replies once, when its guests' dynamic LIDs are free and all is on disk. */

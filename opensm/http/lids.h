@@ -8,7 +8,7 @@
 #include "common/http/server.h"
 #include "opensm/bindings/service.h"
 #include "opensm/http/json.h"
-#include "opensm/http/recent.h"
+#include "opensm/http/page/recent.h"
 #include "opensm/lids/mover.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "opensm/http/recent.h"
+#include "opensm/http/page/recent.h"
 
 #include "common/base/file.h"
 #include "common/base/text.h"

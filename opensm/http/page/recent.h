@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef VHCA_OPENSM_HTTP_RECENT_H
-#define VHCA_OPENSM_HTTP_RECENT_H
+#ifndef VHCA_OPENSM_HTTP_PAGE_RECENT_H
+#define VHCA_OPENSM_HTTP_PAGE_RECENT_H
 /* What has moved since OpenSM was started, the latest of it: GET /v1/moves. */
 #include <json-c/json_object.h>
 

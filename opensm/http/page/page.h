@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef VHCA_OPENSM_HTTP_PAGE_H
-#define VHCA_OPENSM_HTTP_PAGE_H
+#ifndef VHCA_OPENSM_HTTP_PAGE_PAGE_H
+#define VHCA_OPENSM_HTTP_PAGE_PAGE_H
 /* GET /: opensm/http/page/ in one piece; made at build time by tools/page-to-c. */
 
 extern const char vhca_osm_page[];
