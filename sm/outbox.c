@@ -25,6 +25,7 @@
 #include "sm/line.h"
 #include "sm/outbox_row.h"
 #include "sm/prepare.h"
+#include "sm/proof.h"
 
 #define FLIGHTS_MAX	 8
 #define BACKOFF_FIRST_MS 500
@@ -39,6 +40,8 @@ struct report {
 	struct vhca_outbox_row row;
 	enum report_state state;
 	bool stored;	    /* has a row in the table */
+	bool with_proof;    /* in flight: with what an older SM does not know */
+	bool proves_first;  /* in flight: its binding, before its withdrawal */
 	unsigned int round; /* of the line when it was sent */
 	unsigned int attempts;
 	uint64_t next_try; /* vhca_now_ms() scale, 0 = now */
@@ -62,6 +65,9 @@ struct vhca_outbox {
 	void *arg;
 	uint32_t snapshot_ms;
 	uint64_t snapshot_at; /* when the next one may be asked for */
+	struct vhca_sm_proofs proofs;
+	bool has_refused_proof; /* the SM of this round */
+	unsigned int refused_round;
 
 	TAILQ_HEAD(report_list, report) reports;      /* lowest seq first */
 	uint64_t seq;				      /* the last one given out */
@@ -144,6 +150,84 @@ static void take_off(struct vhca_outbox *ob, struct report *r)
 	}
 }
 
+/* ---- proofs ---- */
+
+/* What tells an SM whose word counts; one that does not know of that refuses the whole. */
+static bool takes_proof(const struct vhca_outbox *ob)
+{
+	return !ob->has_refused_proof || ob->refused_round != ob->line.round;
+}
+
+static bool add_proof(const struct vhca_outbox *ob, const struct vhca_outbox_row *row,
+		      struct json_object *body)
+{
+	const struct vhca_sm_binding *b = &row->binding;
+	struct json_object *proof;
+
+	if (row->kind != VHCA_OUTBOX_BINDING || !b->bound || !takes_proof(ob))
+		return false;
+	proof = vhca_sm_proof_of(&ob->proofs, b->vguid);
+	if (proof)
+		vhca_json_add(body, "tickets", json_object_get(proof));
+	if (b->settled && !vhca_outbox_row_is_move(row))
+		vhca_json_add_bool(body, "settled", true);
+	else if (!proof)
+		return false;
+	return true;
+}
+
+/* It refuses what it does not know: the same goes again, without. */
+static bool refuses_proof(struct vhca_outbox *ob, const struct report *r,
+			  const struct vhca_http_result *res)
+{
+	static const char *const codes[] = {VHCA_CODE_BAD_REQUEST, VHCA_CODE_BODY_TOO_LARGE};
+	const char *code = vhca_json_problem_code(res->body);
+
+	if (!r->with_proof || vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), code) < 0)
+		return false;
+	vhca_log_notice("%s: the SM does not know tickets: it is told without",
+			VHCA_GUID_STR(r->row.binding.vguid));
+	ob->has_refused_proof = true;
+	ob->refused_round = r->round;
+	return true;
+}
+
+/*
+ * It is given up where no SM has heard of it: who withdraws it has to have it. So it is said first
+ * that it was here, with its proof.
+ */
+static bool must_prove_first(const struct vhca_outbox *ob, const struct report *r)
+{
+	const struct vhca_sm_binding *b = &r->row.binding;
+
+	return r->row.kind == VHCA_OUTBOX_BINDING && !b->bound && !b->keep_lid && takes_proof(ob) &&
+	       vhca_sm_proof_of(&ob->proofs, b->vguid);
+}
+
+static struct vhca_outbox_row row_to_send(const struct report *r)
+{
+	struct vhca_outbox_row row = r->row;
+
+	if (r->proves_first) {
+		row.binding.bound = true;
+		row.plain = true;
+	}
+	return row;
+}
+
+/* The SM has accepted what the proof leads to, or what had it is given up. */
+static bool ends_proof(const struct vhca_outbox *ob, const struct vhca_outbox_row *row,
+		       enum vhca_sm_answer answer)
+{
+	const struct vhca_sm_binding *b = &row->binding;
+
+	if (row->kind != VHCA_OUTBOX_BINDING || !vhca_sm_proof_of(&ob->proofs, b->vguid))
+		return false;
+	if (!b->bound)
+		return !b->keep_lid;
+	return answer == VHCA_SM_ACCEPTED && vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
+}
+
 /* ---- answers ---- */
 
 static void tell(const struct vhca_outbox *ob, const struct vhca_outbox_row *row,
@@ -173,11 +257,13 @@ static void log_dropped(const struct report *r, enum vhca_sm_answer answer)
 				 (unsigned long long)r->row.binding.epoch, r->reason);
 }
 
-static void delete_row(struct vhca_outbox *ob, const struct vhca_outbox_row *row)
+static void delete_row(struct vhca_outbox *ob, const struct vhca_outbox_row *row, bool and_proof)
 {
 	struct vhca_txn *txn = vhca_txn_new(ob->store);
 
 	vhca_outbox_row_delete(txn, row);
+	if (and_proof)
+		vhca_sm_proof_drop(&ob->proofs, txn, row->binding.vguid);
 	vhca_txn_commit(txn, NULL, NULL);
 }
 
@@ -188,7 +274,7 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 	report_unlink(ob, r);
 	/* Should the row survive, the same state is sent again after a restart: harmless. */
 	if (r->stored)
-		delete_row(ob, &r->row);
+		delete_row(ob, &r->row, ends_proof(ob, &r->row, answer));
 	if (answer != VHCA_SM_ACCEPTED)
 		log_dropped(r, answer);
 	/*
@@ -208,7 +294,8 @@ static bool delays_one_report(int status, struct json_object *problem)
 {
 	/* Their statuses else speak of the SM as a whole, or of whoever asks. */
 	static const char *const codes[] = {VHCA_CODE_NOT_YOUR_PORT, VHCA_CODE_KEYS_ON_THE_WAY,
-					    VHCA_CODE_CHANGED_MEANWHILE};
+					    VHCA_CODE_CHANGED_MEANWHILE,
+					    VHCA_CODE_TICKET_NOT_VALID};
 
 	return status == 409 || status == 429 || status == 500 || status == 507 ||
 	       vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
@@ -236,11 +323,20 @@ static void delay(struct vhca_outbox *ob, struct report *r, int status, struct j
 
 static void pump(struct vhca_outbox *ob);
 
+/* It goes again, unless a newer report says it all, whose row is in the place of its own. */
+static void drop_replaced(struct vhca_outbox *ob, struct report *r)
+{
+	if (ready_twin(ob, r))
+		report_drop(ob, r);
+}
+
 static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 			const struct vhca_http_result *res, const struct vhca_error *err)
 {
-	enum vhca_sm_answer answer = vhca_outbox_row_answer(ob->ops, &r->row, res, err);
+	const struct vhca_outbox_row row = row_to_send(r);
+	enum vhca_sm_answer answer = vhca_outbox_row_answer(ob->ops, &row, res, err);
 	uint64_t now = vhca_now_ms();
+	struct vhca_txn *txn;
 
 	(void)snprintf(r->reason, sizeof(r->reason), "%s",
 		       rc < 0			 ? err->msg
@@ -248,6 +344,13 @@ static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 						 : "");
 	if (answer == VHCA_SM_RETRY) {
 		delay(ob, r, res->status, res->body);
+	} else if (r->proves_first) {
+		/* The proof has helped, or it never will. */
+		vhca_sm_line_works(&ob->line);
+		txn = vhca_txn_new(ob->store);
+		vhca_sm_proof_drop(&ob->proofs, txn, r->row.binding.vguid);
+		vhca_txn_commit(txn, NULL, NULL);
+		drop_replaced(ob, r);
 	} else {
 		vhca_sm_line_works(&ob->line);
 		finish(ob, r, answer, res->body);
@@ -301,8 +404,9 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 	r->state = READY;
 	r->attempts++;
 	if (vhca_outbox_row_is_move(&r->row) && goes_otherwise(ob, r, rc, res, err)) {
-		if (ready_twin(ob, r))
-			report_drop(ob, r); /* its row was replaced by the newer one's */
+		drop_replaced(ob, r);
+	} else if (refuses_proof(ob, r, res)) {
+		drop_replaced(ob, r);
 	} else {
 		take_answer(ob, r, rc, res, err);
 	}
@@ -313,10 +417,15 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 
 static void send_report(struct vhca_outbox *ob, struct report *r)
 {
+	struct vhca_outbox_row row;
 	struct vhca_sm_request req;
-	int rc = vhca_outbox_row_request(ob->ops, &r->row, &req);
+	int rc;
 
+	r->proves_first = must_prove_first(ob, r);
+	row = row_to_send(r);
+	rc = vhca_outbox_row_request(ob->ops, &row, &req);
 	if (rc == 0) {
+		r->with_proof = add_proof(ob, &row, req.body);
 		rc = vhca_sm_line_start(&ob->line, &req, on_answer, r);
 		(void)json_object_put(req.body);
 	}
@@ -487,8 +596,24 @@ void vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid)
 		return;
 	vhca_log_notice("%s: epoch %llu is not reported any more: its guest may be elsewhere",
 			VHCA_GUID_STR(vguid), (unsigned long long)r->row.binding.epoch);
-	delete_row(ob, &r->row);
+	delete_row(ob, &r->row, false);
 	report_drop(ob, r);
+}
+
+void vhca_outbox_put_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t vguid,
+			   struct json_object *proof)
+{
+	vhca_sm_proof_put(&ob->proofs, txn, vguid, proof);
+}
+
+void vhca_outbox_drop_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t vguid)
+{
+	vhca_sm_proof_drop(&ob->proofs, txn, vguid);
+}
+
+struct json_object *vhca_outbox_proof(const struct vhca_outbox *ob, uint64_t vguid)
+{
+	return vhca_sm_proof_of(&ob->proofs, vguid);
 }
 
 void vhca_outbox_kick(struct vhca_outbox *ob)
@@ -514,7 +639,9 @@ void vhca_outbox_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *b
 			ob->would_answer(ob->arg, binding, VHCA_SM_ACCEPTED, "", NULL);
 		return;
 	}
-	rc = vhca_sm_prepares_send(ob->prepares, binding);
+	rc = vhca_sm_prepares_send(ob->prepares, binding,
+				   takes_proof(ob) ? vhca_sm_proof_of(&ob->proofs, binding->vguid)
+						   : NULL);
 	if (rc < 0)
 		vhca_log_debug("%s: prepare: not sent: %s", VHCA_GUID_STR(binding->vguid),
 			       strerrordesc_np(-rc));
@@ -634,6 +761,8 @@ int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "outbox", -r, "outbox: set up");
 	r = vhca_outbox_row_load(store, load_report, ob, err);
+	if (r == 0)
+		r = vhca_sm_proofs_load(&ob->proofs, store, err);
 	if (r < 0)
 		return r;
 	vhca_timer_arm_ms(ob->timer, 0); /* callbacks only once the owner has *ret */
@@ -652,6 +781,7 @@ struct vhca_outbox *vhca_outbox_free(struct vhca_outbox *ob)
 			vhca_http_multi_cancel(ob->line.http, r);
 		report_drop(ob, r);
 	}
+	vhca_sm_proofs_done(&ob->proofs);
 	ob->prepares = vhca_sm_prepares_free(ob->prepares);
 	ob->timer = vhca_timer_free(ob->timer);
 	vhca_sm_line_done(&ob->line);

@@ -85,6 +85,18 @@ uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, u
 				 const uint16_t *pkeys, size_t n);
 void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable);
 
+/*
+ * By which this host has the vGUID (sm/proof.h), in the caller's transaction: shown with each
+ * binding of it until one at the last ticket's epoch is accepted, and longer than its claim, for
+ * the withdrawal. proof was checked; it is borrowed.
+ */
+void vhca_outbox_put_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t vguid,
+			   struct json_object *proof);
+/* It is this host's no more, and nothing is said of it: nobody needs to believe that. */
+void vhca_outbox_drop_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t vguid);
+/* To which no SM has said yes yet; borrowed, NULL = none. */
+struct json_object *vhca_outbox_proof(const struct vhca_outbox *ob, uint64_t vguid);
+
 /* A binding of it was loaded, and waits to be sent. */
 bool vhca_outbox_has_bound(struct vhca_outbox *ob, uint64_t vguid);
 /*

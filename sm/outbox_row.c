@@ -20,9 +20,9 @@ static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 		txn,
 		"INSERT INTO outbox (vguid, seq, created_ms, epoch, bound, port_guid, gid_index,"
 		" lid, pkeys, moved, move_id, from_port_guid, from_gid_index, from_lid, vport,"
-		" dynamic_lid, keep_lid, follow_lid)"
+		" dynamic_lid, keep_lid, follow_lid, settled)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
-		" ?17, ?18)"
+		" ?17, ?18, ?19)"
 		" ON CONFLICT (vguid) DO UPDATE SET seq = excluded.seq,"
 		" created_ms = excluded.created_ms, epoch = excluded.epoch,"
 		" bound = excluded.bound, port_guid = excluded.port_guid,"
@@ -31,14 +31,16 @@ static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 		" from_port_guid = excluded.from_port_guid,"
 		" from_gid_index = excluded.from_gid_index, from_lid = excluded.from_lid,"
 		" vport = excluded.vport, dynamic_lid = excluded.dynamic_lid,"
-		" keep_lid = excluded.keep_lid, follow_lid = excluded.follow_lid"
+		" keep_lid = excluded.keep_lid, follow_lid = excluded.follow_lid,"
+		" settled = excluded.settled"
 		" WHERE excluded.seq > outbox.seq",
-		"uuuuiuiisisuiiiiii", b->vguid, row->seq, row->created_ms, b->epoch,
+		"uuuuiuiisisuiiiiiii", b->vguid, row->seq, row->created_ms, b->epoch,
 		(int64_t)b->bound, b->port_guid, (int64_t)b->gid_index, (int64_t)b->lid,
 		vhca_pkeys_format(pkeys, sizeof(pkeys), b->pkeys, b->n_pkeys), (int64_t)b->moved,
 		b->moved ? VHCA_UUID_STR(&b->move_id) : "", b->from_port_guid,
 		(int64_t)b->from_gid_index, (int64_t)b->from_lid, (int64_t)b->vport,
-		(int64_t)b->dynamic_lid, (int64_t)b->keep_lid, (int64_t)b->follow_lid);
+		(int64_t)b->dynamic_lid, (int64_t)b->keep_lid, (int64_t)b->follow_lid,
+		(int64_t)b->settled);
 }
 
 static void put_members(struct vhca_txn *txn, const struct vhca_outbox_row *row)
@@ -119,6 +121,7 @@ static int load_binding(const struct loading *loading, const struct vhca_row *db
 	b->dynamic_lid = vhca_row_i64(db, 15) != 0;
 	b->keep_lid = vhca_row_i64(db, 16) != 0;
 	b->follow_lid = vhca_row_i64(db, 17) != 0;
+	b->settled = vhca_row_i64(db, 18) != 0;
 	return loading->fn(loading->ctx, &row);
 }
 
@@ -152,10 +155,10 @@ int vhca_outbox_row_load(struct vhca_store *store,
 		store,
 		"SELECT vguid, seq, created_ms, epoch, bound, port_guid, gid_index, lid, pkeys,"
 		" moved, move_id, from_port_guid, from_gid_index, from_lid, vport,"
-		" dynamic_lid, keep_lid, follow_lid, 0 FROM outbox"
+		" dynamic_lid, keep_lid, follow_lid, settled, 0 FROM outbox"
 		" UNION ALL"
-		" SELECT port_guid, seq, created_ms, 0, 0, 0, 0, 0, pkeys, 0, '', 0, 0, 0, 0, 0, "
-		"0, 0, 1"
+		" SELECT port_guid, seq, created_ms, 0, 0, 0, 0, 0, pkeys, 0, '', 0, 0, 0, 0, 0,"
+		" 0, 0, 0, 1"
 		" FROM outbox_members ORDER BY seq",
 		load_row, &loading, err, "");
 

@@ -7,25 +7,28 @@
  */
 #include "common/http/client.h"
 #include "common/store/store.h"
+#include "sm/proof.h"
 #include "sm/sm.h"
 
 /*
  * The tables, for the agent's schema. pkeys: "0x8001 0xffff"; the columns from moved to from_lid
  * are those of a move, and move_id is a UUID or empty.
  */
-#define VHCA_OUTBOX_SCHEMA                                                             \
-	"CREATE TABLE outbox (vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE," \
-	" created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL,"                        \
-	" bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL," \
-	" gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL,"      \
-	" moved INTEGER NOT NULL CHECK (moved IN (0, 1)), move_id TEXT NOT NULL,"      \
-	" from_port_guid INTEGER NOT NULL, from_gid_index INTEGER NOT NULL,"           \
-	" from_lid INTEGER NOT NULL, vport INTEGER NOT NULL,"                          \
-	" dynamic_lid INTEGER NOT NULL CHECK (dynamic_lid IN (0, 1)),"                 \
-	" keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1)),"                       \
-	" follow_lid INTEGER NOT NULL CHECK (follow_lid IN (0, 1))) STRICT;"           \
-	"CREATE TABLE outbox_members (port_guid INTEGER PRIMARY KEY,"                  \
-	" seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;"
+#define VHCA_OUTBOX_SCHEMA                                                                \
+	"CREATE TABLE outbox (vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE,"    \
+	" created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL,"                           \
+	" bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL,"    \
+	" gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL,"         \
+	" moved INTEGER NOT NULL CHECK (moved IN (0, 1)), move_id TEXT NOT NULL,"         \
+	" from_port_guid INTEGER NOT NULL, from_gid_index INTEGER NOT NULL,"              \
+	" from_lid INTEGER NOT NULL, vport INTEGER NOT NULL,"                             \
+	" dynamic_lid INTEGER NOT NULL CHECK (dynamic_lid IN (0, 1)),"                    \
+	" keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1)),"                          \
+	" follow_lid INTEGER NOT NULL CHECK (follow_lid IN (0, 1)),"                      \
+	" settled INTEGER NOT NULL CHECK (settled IN (0, 1))) STRICT;"                    \
+	"CREATE TABLE outbox_members (port_guid INTEGER PRIMARY KEY,"                     \
+	" seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL)" \
+	" STRICT;" VHCA_SM_PROOF_SCHEMA
 
 enum vhca_outbox_kind { VHCA_OUTBOX_BINDING, VHCA_OUTBOX_MEMBERS };
 

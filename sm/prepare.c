@@ -7,6 +7,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/http/json.h"
 
 struct prepare {
 	LIST_ENTRY(prepare) link;
@@ -76,7 +77,8 @@ struct vhca_sm_prepares *vhca_sm_prepares_free(struct vhca_sm_prepares *all)
 	return NULL;
 }
 
-int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_sm_binding *binding)
+int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_sm_binding *binding,
+			  struct json_object *proof)
 {
 	struct vhca_sm_request req;
 	struct prepare *p;
@@ -87,6 +89,8 @@ int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_sm_bin
 	r = all->ops->prepare_request(binding, &req);
 	if (r < 0)
 		return r;
+	if (proof)
+		vhca_json_add(req.body, "tickets", json_object_get(proof));
 	p = calloc(1, sizeof(*p));
 	r = p ? 0 : -ENOMEM;
 	if (r == 0) {

@@ -19,7 +19,11 @@ struct vhca_sm_prepares *vhca_sm_prepares_new(const struct vhca_sm_line *line,
 					      vhca_outbox_fn fn, void *arg);
 /* Gives up what is under way. Accepts NULL, returns NULL. */
 struct vhca_sm_prepares *vhca_sm_prepares_free(struct vhca_sm_prepares *all);
-/* Asks about binding, which is a move. -EBUSY: too many are under way. */
-int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_sm_binding *binding);
+/*
+ * Asks about binding, which is a move, and shows its proof (sm/proof.h; borrowed, NULL = none).
+ * -EBUSY: too many are under way.
+ */
+int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_sm_binding *binding,
+			  struct json_object *proof);
 
 #endif

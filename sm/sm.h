@@ -51,6 +51,8 @@ struct vhca_sm_binding {
 	 * the vGUID's, for the report of its next owner.
 	 */
 	bool dynamic_lid, keep_lid;
+	/* Bound: its guest runs with it there, so that the party before has no claim to it. */
+	bool settled;
 };
 
 /*

@@ -15,6 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/store/store_private.h"
+#include "common/ticket/ticket.h"
 #include "sm/outbox_row.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kit/input.h"
@@ -35,8 +36,9 @@ static const struct table {
 	{"migrations", "ssssssiiiisssssiis", "table migrations"},
 	{"drain", "isi", "table drain"},
 	{"repeats", "ssssiiis", "table repeats"},
-	{"outbox", "iiiiiiiisisiiiiii", "outbox"},
+	{"outbox", "iiiiiiiisisiiiiiii", "outbox"},
 	{"outbox_members", "iiis", "outbox"},
+	{"proofs", "is", "table proofs"},
 };
 
 static struct {
@@ -48,6 +50,7 @@ static struct {
 	struct vhca_migrations *migrations;
 	struct vhca_drain *drain;
 	struct vhca_repeats *repeats;
+	struct vhca_sm_proofs proofs;
 	unsigned int reports;
 } t;
 
@@ -197,6 +200,15 @@ static void check_rows(const char *sql, vhca_row_fn fn)
 	FUZZ_ASSERT(vhca_store_query(t.store, sql, fn, NULL, NULL, "") == 0);
 }
 
+static int check_proof_row(void *ctx, const struct vhca_row *row)
+{
+	struct json_object *proof = vhca_sm_proof_of(&t.proofs, vhca_row_u64(row, 0));
+
+	(void)ctx;
+	FUZZ_ASSERT(json_object_array_length(proof) <= VHCA_TICKETS_MAX);
+	return 0;
+}
+
 static int on_report(void *ctx, const struct vhca_outbox_row *row)
 {
 	(void)ctx;
@@ -263,11 +275,14 @@ static int start_machines(struct vhca_error *err)
 	r = vhca_drain_new(&drain, &t.drain, err);
 	if (r == 0)
 		r = vhca_repeats_new(t.store, &t.repeats, err);
-	return r < 0 ? r : vhca_outbox_row_load(t.store, on_report, NULL, err);
+	if (r == 0)
+		r = vhca_outbox_row_load(t.store, on_report, NULL, err);
+	return r < 0 ? r : vhca_sm_proofs_load(&t.proofs, t.store, err);
 }
 
 static void stop_machines(void)
 {
+	vhca_sm_proofs_done(&t.proofs);
 	t.repeats = vhca_repeats_free(t.repeats);
 	t.drain = vhca_drain_free(t.drain);
 	t.migrations = vhca_migrations_free(t.migrations);
@@ -287,6 +302,7 @@ static void check_refused(const struct vhca_error *err)
 static void check_started(void)
 {
 	check_rows("SELECT id, role FROM migrations", check_migration_row);
+	check_rows("SELECT vguid FROM proofs", check_proof_row);
 	check_outbox();
 	for (int i = 0; i < ROUNDS; i++)
 		(void)vhca_loop_once(t.loop, 0);

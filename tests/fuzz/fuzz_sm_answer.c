@@ -35,7 +35,8 @@ static void check_answer(enum vhca_sm_answer answer, int status, struct json_obj
 {
 	static const char *const superseded[] = {"superseded", "epoch_tie", "not_the_owner", NULL};
 	static const char *const waits[] = {
-		"unknown_port", "not_master", "table_full", "rebuilding", "unauthorized", "", NULL};
+		"unknown_port", "not_master",	    "table_full", "rebuilding",
+		"unauthorized", "ticket_not_valid", "",		  NULL};
 	const char *code = member(body, "code");
 	bool good = status >= 200 && status <= 299;
 

@@ -13,7 +13,7 @@ import sys
 
 import source
 
-COMMON = ["common/base", "common/ini", "common/sysfs", "common/loop", "common/store", "common/http"]
+COMMON = ["common/base", "common/ini", "common/sysfs", "common/loop", "common/store", "common/http", "common/ticket"]
 
 BELOW = ["conf", "sriov", "pkey", "sm"]  # what the agent stands on
 ROOMS = ["agent/state", "agent/vf", "agent/migration", "agent/libvirt", "agent/host", "agent/explain"]
@@ -30,7 +30,7 @@ LAYERS = {
     "conf": ["common/base", "common/ini"],
     "sriov": COMMON,
     "pkey": COMMON,
-    "sm": ["common/base", "common/loop", "common/store", "common/http"],
+    "sm": ["common/base", "common/loop", "common/store", "common/http", "common/ticket"],
     "agent/state": COMMON + BELOW,
     "agent/vf": COMMON + BELOW + ["agent/state"],
     "agent/migration": COMMON + BELOW + ["agent/state", "agent/vf"],

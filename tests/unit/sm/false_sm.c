@@ -101,6 +101,15 @@ static void reply(struct false_sm *sm, struct vhca_http_request *req, const stru
 		reply_problem(req, sm->refuse_kind, sm->refuse_code);
 		return;
 	}
+	if (sm->knows_no_proof &&
+	    (strstr(s->body, "\"tickets\"") || strstr(s->body, "\"settled\""))) {
+		reply_problem(req, VHCA_ERR_INVALID, "bad_request");
+		return;
+	}
+	if (sm->wants_proof && s->body[0] && !strstr(s->body, "\"tickets\"")) {
+		reply_problem(req, VHCA_ERR_DENIED, "not_the_owner");
+		return;
+	}
 	if (!is_members(s) && strcmp(s->phase, "prepare") != 0 && !false_sm_take_effect(sm, s)) {
 		reply_problem(req, VHCA_ERR_CONFLICT, "superseded");
 		return;

@@ -24,7 +24,7 @@ struct false_sm_seen {
 	uint64_t vguid; /* of members: the port's */
 	uint64_t epoch;
 	bool keep_lid; /* of a withdrawal */
-	char body[512];
+	char body[1024];
 };
 
 struct false_sm {
@@ -40,7 +40,9 @@ struct false_sm {
 	unsigned int moves_status;
 	const char *moves_code; /* ...with this problem, as an older plugin; NULL = know them */
 	enum vhca_err moves_kind;
-	bool hold; /* keep the requests unanswered */
+	bool knows_no_proof; /* an older plugin: bodies with `tickets` or `settled` are bad */
+	bool wants_proof;    /* only with `tickets` a binding is accepted, else not_the_owner */
+	bool hold;	     /* keep the requests unanswered */
 	struct vhca_http_request *held[FALSE_SM_HELD_MAX];
 	struct false_sm_seen held_seen[FALSE_SM_HELD_MAX];
 	unsigned int n_held, most_held;

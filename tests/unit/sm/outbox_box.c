@@ -6,6 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/http/json.h"
+#include "common/ticket/ticket.h"
 #include "sm/outbox_row.h"
 #include "tests/unit/unit.h"
 
@@ -229,6 +230,35 @@ void box_put_binding(struct box *b, struct vhca_sm_binding binding)
 
 	assert_non_null(txn);
 	commit(b, txn, vhca_outbox_put(b->ob, txn, &binding));
+}
+
+struct json_object *box_proof_of(uint64_t vguid, uint64_t epoch, unsigned int n)
+{
+	struct vhca_ticket ticket = {.vguid = vguid,
+				     .port_guid = BOX_PORT,
+				     .name = "cert:hv2",
+				     .n_certificate = 1,
+				     .n_signature = 1};
+	struct json_object *proof = json_object_new_array();
+	char text[VHCA_TICKET_MAX];
+
+	for (unsigned int i = n; i-- > 0;) {
+		ticket.epoch = epoch - i;
+		json_object_array_add(proof,
+				      json_object_new_string(vhca_ticket_format(&ticket, text)));
+	}
+	return proof;
+}
+
+void box_put_proven(struct box *b, struct vhca_sm_binding binding, unsigned int n)
+{
+	struct json_object *proof = box_proof_of(binding.vguid, binding.epoch, n);
+	struct vhca_txn *txn = vhca_txn_new(b->store);
+
+	assert_int_equal(vhca_sm_proof_check(proof, binding.vguid, binding.epoch, NULL), 0);
+	vhca_outbox_put_proof(b->ob, txn, binding.vguid, proof);
+	commit(b, txn, vhca_outbox_put(b->ob, txn, &binding));
+	json_object_put(proof);
 }
 
 void box_put_epoch(struct box *b, uint64_t vguid, uint64_t epoch)

@@ -71,6 +71,13 @@ struct vhca_sm_binding box_move_of(uint64_t vguid, uint64_t epoch);
 /* Each in a transaction of its own, released when that is durable. */
 void box_put_binding(struct box *b, struct vhca_sm_binding binding);
 void box_put_epoch(struct box *b, uint64_t vguid, uint64_t epoch);
+/*
+ * A proof of n tickets, the last at this epoch, each of the others one lower than the next. Nobody
+ * has signed them. Caller puts it.
+ */
+struct json_object *box_proof_of(uint64_t vguid, uint64_t epoch, unsigned int n);
+/* The binding with such a proof, in one transaction. */
+void box_put_proven(struct box *b, struct vhca_sm_binding binding, unsigned int n);
 void box_put_members(struct box *b, uint64_t port_guid, const uint16_t *pkeys, size_t n);
 
 /* The SM answers everything with this problem from now on. */

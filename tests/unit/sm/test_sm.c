@@ -176,6 +176,7 @@ static const struct answer answers[] = {
 	{403, "{\"code\":\"unknown_partition\"}", VHCA_SM_REFUSED},
 	{403, "{\"code\":\"not_your_port\",\"retryable\":false}", VHCA_SM_RETRY},
 	{403, "{\"code\":\"not_the_owner\",\"retryable\":false}", VHCA_SM_SUPERSEDED},
+	{403, "{\"code\":\"ticket_not_valid\",\"retryable\":false}", VHCA_SM_RETRY},
 	{409, "{\"code\":\"guid_is_a_port\",\"retryable\":true}", VHCA_SM_RETRY},
 	{409, "{\"code\":\"epoch_too_high\",\"retryable\":false}", VHCA_SM_REFUSED},
 	{401, "{\"code\":\"unauthorized\",\"retryable\":false}", VHCA_SM_RETRY},

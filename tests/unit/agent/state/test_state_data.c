@@ -386,6 +386,7 @@ static int open_store(struct fixture *f, struct vhca_error *err)
 /* Migrates and reads all. */
 static int upgrade(struct fixture *f, struct vhca_error *err)
 {
+	struct vhca_sm_proofs proofs = {.all = {NULL}};
 	int r;
 
 	f->after.n = 0;
@@ -396,6 +397,9 @@ static int upgrade(struct fixture *f, struct vhca_error *err)
 		r = load_journal(f->w.store, &f->after, err);
 	if (r == 0)
 		r = vhca_outbox_row_load(f->w.store, on_report, &f->after, err);
+	if (r == 0)
+		r = vhca_sm_proofs_load(&proofs, f->w.store, err);
+	vhca_sm_proofs_done(&proofs);
 	if (r == 0)
 		r = load_machines(f, &f->after, err);
 	f->w.store = vhca_store_close(f->w.store);
