@@ -322,6 +322,7 @@ static int open_world(struct vhca_agent *a, struct vhca_error *err)
 		.events = a->events,
 		.engine = a->engine,
 		.conf = a->conf,
+		.auth = a->credentials.peer,
 		.effects = {start_migration_effect, declare_members, a},
 	};
 	int r = vhca_vfs_file_new(a->loop, a->conf, a->engine, &a->vfs_file, err);

@@ -143,7 +143,7 @@ static int load_members(const struct loading *loading, const struct vhca_row *db
 
 static int load_row(void *ctx, const struct vhca_row *db)
 {
-	return vhca_row_i64(db, 18) ? load_members(ctx, db) : load_binding(ctx, db);
+	return vhca_row_i64(db, 19) ? load_members(ctx, db) : load_binding(ctx, db);
 }
 
 int vhca_outbox_row_load(struct vhca_store *store,

@@ -13,6 +13,11 @@
 #include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/http/json.h"
+#include "common/ticket/ticket.h"
+#include "sm/proof.h"
+
+/* An offer is below 64 KiB, a hand-over without its tickets as well. */
+#define BODY_MAX (65536 + VHCA_MIGRATION_VFS_MAX * VHCA_TICKETS_MAX * VHCA_TICKET_MAX)
 
 struct vhca_peer_api {
 	const struct vhca_conf *conf;
@@ -362,7 +367,7 @@ static void get_claims(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_error(req, &err);
 }
 
-static int parse_epochs(struct json_object *body, struct vhca_epoch *ret, unsigned int *ret_n,
+static int parse_handed(struct json_object *body, struct vhca_mig_handed *ret, unsigned int *ret_n,
 			struct vhca_error *err)
 {
 	struct json_object *vfs = NULL;
@@ -375,6 +380,9 @@ static int parse_epochs(struct json_object *body, struct vhca_epoch *ret, unsign
 		r = vhca_json_get_guid(o, "guid", &ret[i].guid, err);
 		if (!r)
 			r = vhca_json_get_u64(o, "epoch", UINT64_MAX - 1, &ret[i].epoch, err);
+		ret[i].proof = json_object_object_get(o, "tickets");
+		if (r == 0 && ret[i].proof)
+			r = vhca_sm_proof_check(ret[i].proof, ret[i].guid, ret[i].epoch, err);
 	}
 	*ret_n = (unsigned int)n;
 	return r;
@@ -382,7 +390,7 @@ static int parse_epochs(struct json_object *body, struct vhca_epoch *ret, unsign
 
 static void post_handover(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_epoch epochs[VHCA_MIGRATION_VFS_MAX];
+	struct vhca_mig_handed handed[VHCA_MIGRATION_VFS_MAX];
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
 	struct vhca_uuid id;
@@ -393,14 +401,14 @@ static void post_handover(void *ctx, struct vhca_http_request *req)
 	if (!r)
 		r = check_offerer(api, req, &id, &err);
 	if (!r)
-		r = parse_epochs(vhca_http_body(req), epochs, &n, &err);
+		r = parse_handed(vhca_http_body(req), handed, &n, &err);
 	if (r < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}
 	p = pend(api, req);
 	if (p)
-		vhca_migrations_handover(api->ms, &id, epochs, n, on_done, p);
+		vhca_migrations_handover(api->ms, &id, handed, n, on_done, p);
 }
 
 static void post_abort(void *ctx, struct vhca_http_request *req)
@@ -433,8 +441,11 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 		      const struct vhca_peer_api_parts *parts, struct vhca_peer_api **ret,
 		      struct vhca_error *err)
 {
-	struct vhca_http_limits limits = {.auth = parts->auth,
-					  .answering_max = VHCA_HTTP_ANSWERING_MAX};
+	struct vhca_http_limits limits = {
+		.auth = parts->auth,
+		.body_max = BODY_MAX,
+		.answering_max = VHCA_HTTP_ANSWERING_MAX,
+	};
 	struct vhca_peer_api *api = calloc(1, sizeof(*api));
 	int r;
 

@@ -102,6 +102,18 @@ static bool sm_takes_report(const struct explain_look *l, struct vhca_finding *f
 		explain_fix(f, "%s", hint);
 		return false;
 	}
+	if (l->claim && l->claim->sm_code) {
+		explain_say(f, VHCA_FINDING_WARNING,
+			    "the subnet manager does not believe the ticket by which GUID %s is "
+			    "here, and is shown it again and again: %s",
+			    VHCA_GUID_STR(l->claim->identity.guid), l->claim->sm_answer_reason);
+		explain_fix(f,
+			    "tls_ca of vhcasm.conf has to vouch for the certificate that the "
+			    "source had; else, on OpenSM's host: vhcasmctl owner %s %s",
+			    VHCA_GUID_STR(l->claim->identity.guid),
+			    VHCA_GUID_STR(l->port->port_guid));
+		return false;
+	}
 	if (l->ex->sm->sends && !l->ex->sm_reachable) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "the subnet manager's API does not answer: what it must know waits");

@@ -7,10 +7,14 @@
  */
 #include "agent/migration/handover.h"
 
+#include <string.h>
+
 #include "agent/migration/claims.h"
 #include "agent/migration/list.h"
 #include "agent/migration/progress.h"
 #include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/ticket/ticket.h"
 
 void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
 {
@@ -35,6 +39,98 @@ void mig_begin_generation(struct vhca_mig *m)
 	mig_recall_epoch(m);
 }
 
+/* ---- tickets ---- */
+
+static struct json_object *find_ticket(const struct vhca_mig *m, const struct vhca_ticket *want)
+{
+	for (size_t i = 0; m->tickets && i < json_object_array_length(m->tickets); i++) {
+		struct json_object *text = json_object_array_get_idx(m->tickets, i);
+		struct vhca_ticket t;
+
+		if (vhca_ticket_parse(json_object_get_string(text), &t, NULL) == 0 &&
+		    t.vguid == want->vguid && t.epoch == want->epoch &&
+		    (!want->port_guid ||
+		     (t.port_guid == want->port_guid && strcmp(t.name, want->name) == 0)))
+			return text;
+	}
+	return NULL;
+}
+
+/*
+ * What was signed so already, or is now. A guest is worth more than its ticket: an SM that asks for
+ * none takes it as ever.
+ */
+static struct json_object *sign_ticket(const struct vhca_mig *m, struct vhca_ticket *ticket)
+{
+	struct json_object *known = find_ticket(m, ticket);
+	char text[VHCA_TICKET_MAX];
+	struct vhca_error err;
+
+	if (known)
+		return json_object_get(known);
+	if (vhca_ticket_sign(m->owner->args.auth, ticket, &err) == 0)
+		return json_object_new_string(vhca_ticket_format(ticket, text));
+	vhca_log_error("%s: no ticket is signed for %s: %s", m->domain_name,
+		       VHCA_GUID_STR(ticket->vguid), err.msg);
+	return NULL;
+}
+
+void mig_sign_tickets(struct vhca_mig *m, unsigned int ahead)
+{
+	const struct vhca_migrations_args *args = &m->owner->args;
+	const struct vhca_conf_peer *peer = vhca_conf_peer(args->conf, m->peer);
+	struct json_object *tickets = json_object_new_array();
+	struct vhca_claim *c = NULL;
+
+	/* Without TLS nobody has a name, or a key. */
+	if (!args->auth || !args->conf->tls_certificate[0] ||
+	    (peer && strncmp(peer->agent, "https:", 6) != 0))
+		peer = NULL;
+	while (peer && (c = vhca_migration_claim(m, c))) {
+		struct vhca_ticket ticket = {
+			.vguid = c->identity.guid, .epoch = c->epoch + ahead, .migration = m->id};
+		struct json_object *text;
+
+		/* Where the VF is that the destination keeps for it; an older one does not say. */
+		for (unsigned int i = 0; i < m->n_vfs; i++)
+			if (m->vfs[i].guid == ticket.vguid)
+				ticket.port_guid = m->vfs[i].port_guid;
+
+		(void)vhca_strcpy(ticket.name, sizeof(ticket.name), peer->certificate); /* size */
+		if (!ticket.port_guid)
+			continue;
+		text = sign_ticket(m, &ticket);
+		if (text)
+			json_object_array_add(tickets, text);
+	}
+	json_object_put(m->tickets);
+	m->tickets = tickets;
+}
+
+struct json_object *mig_proof_of(const struct vhca_mig *m, const struct vhca_claim *c)
+{
+	const struct vhca_ticket want = {.vguid = c->identity.guid, .epoch = c->epoch};
+	struct json_object *own = find_ticket(m, &want), *proof;
+	struct json_object *before = vhca_engine_proof(m->owner->args.engine, c);
+	size_t n = before ? json_object_array_length(before) : 0, first = 0;
+
+	if (!own)
+		return NULL;
+	if (n >= VHCA_TICKETS_MAX) {
+		first = n + 1 - VHCA_TICKETS_MAX;
+		vhca_log_warning("%s: %s has moved more than %d times unheard by the SM: one that "
+				 "asks for tickets will need an operator's word",
+				 m->domain_name, VHCA_GUID_STR(c->identity.guid), VHCA_TICKETS_MAX);
+	}
+	proof = json_object_new_array();
+	for (size_t i = first; i < n; i++)
+		json_object_array_add(proof, json_object_get(json_object_array_get_idx(before, i)));
+	json_object_array_add(proof, json_object_get(own));
+	return proof;
+}
+
+/* ---- the promise ---- */
+
 /*
  * It is spent before it is promised, once: durable with the next state, and promised again after a
  * crash. A destination that is left alone takes the one after that which it was told.
@@ -45,6 +141,7 @@ void mig_spend_an_epoch(struct vhca_mig *m)
 
 	while ((c = vhca_migration_claim(m, c)))
 		vhca_engine_spend_epoch(m->owner->args.engine, c);
+	mig_sign_tickets(m, 0);
 	m->handover =
 		mig_is_handing_over(m) ? VHCA_MIG_HANDOVER_SENDING : VHCA_MIG_HANDOVER_PROMISED;
 }

@@ -11,6 +11,17 @@
 void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c));
 /* Raises each claim's epoch and promises that to the destination: durable with the next state. */
 void mig_spend_an_epoch(struct vhca_mig *m);
+/*
+ * Signs by which tickets the destination has each claim after so many of its epochs; what was
+ * signed so already stays. Before the guest lets go of its VFs, for a key may take milliseconds,
+ * and once more with the promise.
+ */
+void mig_sign_tickets(struct vhca_mig *m, unsigned int ahead);
+/*
+ * What the destination shows the SM (sm/proof.h): the tickets by which this host has the claim, and
+ * no SM has said yes to, and its own. NULL = none was signed. Caller puts it.
+ */
+struct json_object *mig_proof_of(const struct vhca_mig *m, const struct vhca_claim *c);
 /* The transaction with which it was to become durable was refused: nobody has heard of it. */
 void mig_take_promise_back(struct vhca_mig *m);
 /* Each claim goes on above all that the destination may have: durable with the next state. */

@@ -12,6 +12,7 @@
 #include "agent/state/journal.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
+#include "common/ticket/ticket.h"
 
 static struct json_object *vfs_doc(const struct vhca_mig *m)
 {
@@ -64,19 +65,23 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 	struct json_object *vfs = vfs_doc(m), *copy = vhca_mig_copy_to_json(&m->copy);
 	uint64_t until = is_limited_by_copy(m) ? m->copy_until : m->lease_until;
 	int64_t promised = vhca_migration_promised(m);
+	const char *tickets = ""; /* what has ended hands nothing over any more */
 	char steps[STEPS_MAX];
+
+	if (m->tickets && !vhca_mig_state_is_final(state))
+		tickets = json_object_to_json_string_ext(m->tickets, JSON_C_TO_STRING_PLAIN);
 
 	vhca_txn_exec(txn,
 		      "INSERT OR REPLACE INTO migrations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
-		      "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
-		      "ssssssiiuusssssuus", VHCA_UUID_STR(&m->id),
+		      "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+		      "ssssssiiuusssssuuss", VHCA_UUID_STR(&m->id),
 		      m->source ? "source" : "destination", VHCA_UUID_STR(&m->domain),
 		      m->domain_name, m->peer, vhca_mig_state_to_string(state), promised,
 		      (int64_t)m->pinned, m->started_ms, vhca_wall_ms(),
 		      m->failure.kind ? m->failure.code : "", m->reason, steps_of(m, steps),
 		      json_object_to_json_string_ext(vfs, JSON_C_TO_STRING_PLAIN),
 		      vhca_mig_mode_to_string(m->mode), m->lease_ms, until,
-		      json_object_to_json_string_ext(copy, JSON_C_TO_STRING_PLAIN));
+		      json_object_to_json_string_ext(copy, JSON_C_TO_STRING_PLAIN), tickets);
 	json_object_put(copy);
 	json_object_put(vfs);
 }
@@ -199,6 +204,25 @@ static int load_copy(struct vhca_mig *m, const char *text)
 	return r;
 }
 
+static int load_tickets(struct vhca_mig *m, const char *text)
+{
+	struct vhca_ticket ticket;
+
+	if (!text[0])
+		return 0;
+	if (vhca_json_parse(text, strlen(text), &m->tickets, NULL) < 0 ||
+	    !json_object_is_type(m->tickets, json_type_array))
+		return -EBADMSG;
+	for (size_t i = 0; i < json_object_array_length(m->tickets); i++) {
+		struct json_object *one = json_object_array_get_idx(m->tickets, i);
+
+		if (!json_object_is_type(one, json_type_string) ||
+		    vhca_ticket_parse(json_object_get_string(one), &ticket, NULL) < 0)
+			return -EBADMSG;
+	}
+	return 0;
+}
+
 /*
  * CLOCK_BOOTTIME begins anew with the host, whose domains may have been started again since: a
  * limit lasts no longer than it is long.
@@ -248,7 +272,7 @@ static int load_row(void *ctx, const struct vhca_row *row)
 	    vhca_mig_state_parse(vhca_row_text(row, 5), &m->state) ||
 	    parse_role(vhca_row_text(row, 1), m) ||
 	    vhca_mig_mode_parse(vhca_row_text(row, 14), &m->mode) ||
-	    load_copy(m, vhca_row_text(row, 17)))
+	    load_copy(m, vhca_row_text(row, 17)) || load_tickets(m, vhca_row_text(row, 18)) < 0)
 		return -EBADMSG;
 	if (vhca_row_i64(row, 6))
 		m->handover = m->source ? VHCA_MIG_HANDOVER_PROMISED : VHCA_MIG_HANDOVER_DELIVERED;

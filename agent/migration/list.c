@@ -99,6 +99,7 @@ void mig_drop(struct vhca_mig *m)
 	m->owner->n--;
 	vhca_timer_free(m->timer);
 	vhca_timer_free(m->hand_timer);
+	json_object_put(m->tickets);
 	free(m);
 }
 

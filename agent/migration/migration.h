@@ -9,6 +9,7 @@
  */
 #include "agent/migration/vfs.h"
 #include "agent/vf/engine.h"
+#include "common/http/auth.h"
 
 #define VHCA_MIGRATIONS_MAX 64 /* running at once */
 /*
@@ -230,6 +231,12 @@ struct vhca_mig {
 	/* source: n_vfs at the destination, as it said last */
 	struct vhca_mig_vf vfs[VHCA_MIGRATION_VFS_MAX];
 	unsigned int n_vfs;
+	/*
+	 * source: texts of common/ticket/ticket.h, by which this host names the destination; NULL =
+	 * none. In the journal with the promise. Only agent/migration/handover.c writes it, and the
+	 * journal's loader.
+	 */
+	struct json_object *tickets;
 	uint64_t started_ms, updated_ms; /* wall clock */
 	uint32_t step_ms[VHCA_MIG_STATE_COUNT];
 	uint64_t time_us[VHCA_MIG_TIME_COUNT]; /* 0 = not known */
@@ -264,6 +271,7 @@ struct vhca_migrations_args {
 	struct vhca_events *events;
 	struct vhca_engine *engine;
 	const struct vhca_conf *conf;
+	const struct vhca_http_auth *auth; /* whose key signs tickets; NULL = there are none */
 	struct vhca_mig_effects effects;
 	/*
 	 * A destination silent for so long, or a VF quarantined for so long on the way back, is
@@ -336,9 +344,14 @@ void vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_mig_off
  */
 uint64_t vhca_migrations_memory_coming(const struct vhca_migrations *ms,
 				       const struct vhca_guest_memory *like);
-/* The new epoch of each vGUID; answers when programmed. */
+/* A vGUID, and since which epoch it is this host's. */
+struct vhca_mig_handed {
+	uint64_t guid, epoch;
+	struct json_object *proof; /* sm/proof.h, checked; borrowed, NULL = none */
+};
+/* Each vGUID's; answers when programmed. */
 void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid *id,
-			      const struct vhca_epoch *epochs, unsigned int n,
+			      const struct vhca_mig_handed *handed, unsigned int n,
 			      vhca_mig_waiter_fn fn, void *arg);
 /* Answers when nothing is left; an unknown id is remembered as ended. */
 void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/migration/handover.h"
 #include "common/base/cleanup.h"
 #include "common/http/json.h"
 
@@ -82,10 +83,13 @@ static struct json_object *epochs_doc(const struct vhca_mig *m)
 	struct vhca_claim *c = NULL;
 
 	while ((c = vhca_migration_claim(m, c))) {
-		struct json_object *vf = json_object_new_object();
+		struct json_object *vf = json_object_new_object(), *proof;
 
 		vhca_json_add_guid(vf, "guid", c->identity.guid);
 		vhca_json_add_u64(vf, "epoch", c->epoch);
+		proof = mig_proof_of(m, c);
+		if (proof)
+			vhca_json_add(vf, "tickets", proof);
 		json_object_array_add(vfs, vf);
 	}
 	vhca_json_add(o, "vfs", vfs);
@@ -133,8 +137,7 @@ static void on_http(void *arg, int rc, const struct vhca_http_result *http,
 	if (rc < 0) {
 		call->res.err = *err;
 		vhca_error_prefix(&call->res.err, "peer %s", call->m->peer);
-	} else if (http->body && (call->effect == VHCA_MIG_EFFECT_STATUS ||
-				  call->effect == VHCA_MIG_EFFECT_HANDOVER)) {
+	} else if (http->body && call->effect != VHCA_MIG_EFFECT_ABORT) {
 		call->res.rc = read_status(http->body, &call->res);
 	}
 	finish(call);

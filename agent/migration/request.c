@@ -374,14 +374,14 @@ static bool has_taken(const struct vhca_claim *c, uint64_t epoch)
 }
 
 /* Whoever is at the source reads this: the peer's hint does not get there. */
-static int check_handed(const struct vhca_claim *c, const struct vhca_epoch *epochs, unsigned int n,
-			struct vhca_error *err)
+static int check_handed(const struct vhca_claim *c, const struct vhca_mig_handed *all,
+			unsigned int n, struct vhca_error *err)
 {
-	const struct vhca_epoch *handed = NULL;
+	const struct vhca_mig_handed *handed = NULL;
 
 	for (unsigned int i = 0; i < n; i++)
-		if (epochs[i].guid == c->identity.guid)
-			handed = &epochs[i];
+		if (all[i].guid == c->identity.guid)
+			handed = &all[i];
 	if (!handed)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_handed_over", 0,
 				      "VF %s was offered and is not handed over: at the source it "
@@ -397,25 +397,40 @@ static int check_handed(const struct vhca_claim *c, const struct vhca_epoch *epo
 	return 0;
 }
 
-static int take_epochs(struct vhca_mig *m, const struct vhca_epoch *epochs, unsigned int n,
+static int take_epochs(struct vhca_mig *m, const struct vhca_mig_handed *handed, unsigned int n,
 		       struct vhca_error *err)
 {
 	struct vhca_claim *c = NULL;
 	int r = 0;
 
 	while (!r && (c = vhca_migration_claim(m, c)))
-		r = check_handed(c, epochs, n, err);
+		r = check_handed(c, handed, n, err);
 	if (r < 0)
 		return r;
 	while ((c = vhca_migration_claim(m, c)))
 		for (unsigned int i = 0; i < n; i++)
-			if (epochs[i].guid == c->identity.guid && !has_taken(c, epochs[i].epoch))
-				vhca_engine_return(m->owner->args.engine, c, epochs[i].epoch);
+			if (handed[i].guid == c->identity.guid && !has_taken(c, handed[i].epoch)) {
+				vhca_engine_prove(c, handed[i].proof);
+				vhca_engine_return(m->owner->args.engine, c, handed[i].epoch);
+			}
 	return 0;
 }
 
+/* What was promised was taken before it was handed over. */
+static void take_late_proofs(struct vhca_mig *m, const struct vhca_mig_handed *handed,
+			     unsigned int n)
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		for (unsigned int i = 0; i < n; i++)
+			if (handed[i].guid == c->identity.guid && handed[i].proof &&
+			    has_taken(c, handed[i].epoch))
+				vhca_engine_prove_late(m->owner->args.engine, c, handed[i].proof);
+}
+
 void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid *id,
-			      const struct vhca_epoch *epochs, unsigned int n,
+			      const struct vhca_mig_handed *handed, unsigned int n,
 			      vhca_mig_waiter_fn fn, void *arg)
 {
 	struct vhca_mig *m = mig_find(ms, id);
@@ -432,7 +447,9 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 		r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "not_reserved", EAGAIN,
 				   "migration %s is not reserved yet", VHCA_UUID_STR(id));
 	else if (m->state == VHCA_MIG_RESERVED)
-		r = take_epochs(m, epochs, n, &err);
+		r = take_epochs(m, handed, n, &err);
+	else
+		take_late_proofs(m, handed, n);
 	if (!r && mig_await(m, VHCA_MIG_INCOMING, fn, arg) < 0)
 		r = vhca_error_no_memory(&err, "migration");
 	if (r < 0) {

@@ -39,6 +39,20 @@ static bool is_to_be_checked(const struct vhca_mig *m)
 	return m->mode == VHCA_MIG_MODE_MANAGED && m->phase != VHCA_MIG_PHASE_CHECKED;
 }
 
+static void note_vfs_there(struct vhca_mig *m)
+{
+	if (!m->res->n_vfs)
+		return;
+	memcpy(m->vfs, m->res->vfs, sizeof(m->vfs));
+	m->n_vfs = m->res->n_vfs;
+}
+
+static void note_reserved(struct vhca_mig *m)
+{
+	note_vfs_there(m);
+	mig_sign_tickets(m, 1);
+}
+
 /* The destination has not heard of it, in no life of the agent. */
 static bool nobody_was_told(const struct vhca_mig *m)
 {
@@ -341,17 +355,16 @@ static bool runs_there(const struct vhca_mig *m)
 
 /* ---- finishing ---- */
 
-static void note_vfs_there(struct vhca_mig *m)
-{
-	if (!m->res->n_vfs)
-		return;
-	memcpy(m->vfs, m->res->vfs, sizeof(m->vfs));
-	m->n_vfs = m->res->n_vfs;
-}
-
+/*
+ * A destination that was left alone took what was promised: without tickets, which are with the
+ * hand-over. Who would hand them over, once this has ended?
+ */
 static bool is_settled_there(const struct vhca_mig *m)
 {
-	return m->res->attached || m->res->ended;
+	bool owes_tickets = m->tickets && json_object_array_length(m->tickets) > 0 &&
+			    vhca_migration_claim(m, NULL) && !vhca_migration_delivered(m);
+
+	return m->res->ended || (m->res->attached && !(owes_tickets && vhca_migration_promised(m)));
 }
 
 /* It went from here, and never set out to there: it was shut down. */
@@ -499,7 +512,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(CLAIMING), CHECK, NULL, mig_fail_as_told, NONE, MIG_UNDO),
 
 	MIG_RULE(MIG_IN(CLAIMING), LOOK, NULL, NULL, CLAIM, MIG_STAY),
-	MIG_RULE(MIG_IN(CLAIMING), CLAIM, mig_succeeded, NULL, NONE, VHCA_MIG_DETACHING),
+	MIG_RULE(MIG_IN(CLAIMING), CLAIM, mig_succeeded, note_reserved, NONE, VHCA_MIG_DETACHING),
 	MIG_RULE(MIG_IN(CLAIMING), CLAIM, nobody_answers, mig_ask_again_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(CLAIMING), CLAIM, NULL, mig_fail_as_told, NONE, MIG_UNDO),
 

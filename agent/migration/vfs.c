@@ -12,6 +12,7 @@ struct vhca_mig_vf vhca_mig_vf_of(const struct vhca_claim *claim)
 		.bdf = claim->vf->bdf,
 		.guid = claim->identity.guid,
 		.epoch = claim->epoch,
+		.port_guid = claim->vf->hca->ports[claim->vf->hca->port - 1].port_guid,
 		.attached = claim->vf->state == VHCA_VF_ATTACHED,
 		.granted = claim->vf->granted,
 	};
@@ -28,6 +29,8 @@ struct json_object *vhca_mig_vf_to_json(const struct vhca_mig_vf *vf)
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(vf->bdf));
 	vhca_json_add_guid(o, "guid", vf->guid);
 	vhca_json_add_u64(o, "epoch", vf->epoch);
+	if (vf->port_guid)
+		vhca_json_add_guid(o, "port_guid", vf->port_guid);
 	vhca_json_add_bool(o, "attached", vf->attached);
 	vhca_json_add_bool(o, "granted", vf->granted);
 	return o;
@@ -35,13 +38,15 @@ struct json_object *vhca_mig_vf_to_json(const struct vhca_mig_vf *vf)
 
 static bool parse(struct json_object *o, struct vhca_mig_vf *ret)
 {
-	const char *name = NULL, *bdf = NULL;
+	const char *name = NULL, *bdf = NULL, *port = NULL;
 
 	return !vhca_json_get_string(o, "name", &name, NULL) && vhca_name_is_valid(name) &&
 	       !vhca_strcpy(ret->name, sizeof(ret->name), name) &&
 	       !vhca_json_get_string(o, "bdf", &bdf, NULL) && !vhca_bdf_parse(bdf, &ret->bdf) &&
 	       !vhca_json_get_guid(o, "guid", &ret->guid, NULL) && ret->guid != VHCA_GUID_NONE &&
 	       !vhca_json_get_u64(o, "epoch", UINT64_MAX - 1, &ret->epoch, NULL) &&
+	       vhca_json_opt_string(o, "port_guid", &port, NULL) == 0 &&
+	       (!port || vhca_guid_parse(port, &ret->port_guid) == 0) &&
 	       !vhca_json_opt_bool(o, "attached", &ret->attached, NULL) &&
 	       !vhca_json_opt_bool(o, "granted", &ret->granted, NULL);
 }

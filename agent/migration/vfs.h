@@ -13,12 +13,13 @@ struct vhca_mig_vf {
 	char name[VHCA_NAME_MAX];
 	struct vhca_bdf bdf;
 	uint64_t guid, epoch;
+	uint64_t port_guid; /* of the port that carries it; 0 = not said */
 	bool attached, granted;
 };
 
 /* As it is now. */
 struct vhca_mig_vf vhca_mig_vf_of(const struct vhca_claim *claim);
-/* {name, bdf, guid, epoch, attached, granted}. Caller puts it. */
+/* {name, bdf, guid, epoch, port_guid, attached, granted}. Caller puts it. */
 struct json_object *vhca_mig_vf_to_json(const struct vhca_mig_vf *vf);
 /*
  * A list of these; other members are ignored. Returns how many, 0 if anything in the list is not as

@@ -41,7 +41,7 @@
 	" handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL,"            \
 	" updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT"     \
 	" NULL, vfs TEXT NOT NULL, mode TEXT NOT NULL, lease INTEGER NOT NULL,"                   \
-	" lease_until INTEGER NOT NULL, copy TEXT NOT NULL) STRICT;"                              \
+	" lease_until INTEGER NOT NULL, copy TEXT NOT NULL, tickets TEXT NOT NULL) STRICT;"       \
 	"CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL,"       \
 	" since INTEGER NOT NULL) STRICT;"                                                        \
 	"CREATE TABLE repeats (caller TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT"     \

@@ -108,7 +108,14 @@ bool vhca_claim_is_refused(const struct vhca_claim *claim)
 
 void vhca_claim_refusal_hint(const struct vhca_claim *claim, char ret[static VHCA_REFUSAL_HINT_MAX])
 {
-	if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED)
+	if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED && claim->sm_code && claim->vf)
+		(void)snprintf(
+			ret, VHCA_REFUSAL_HINT_MAX,
+			"if its owner is dead and fenced, on OpenSM's host: vhcasmctl owner "
+			"%s %s",
+			VHCA_GUID_STR(claim->identity.guid),
+			VHCA_GUID_STR(claim->vf->hca->ports[claim->vf->hca->port - 1].port_guid));
+	else if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED)
 		(void)snprintf(ret, VHCA_REFUSAL_HINT_MAX,
 			       "if the host that has it is dead and fenced: vhcactl takeover %s "
 			       "EVIDENCE",
@@ -354,6 +361,7 @@ void vhca_model_drop_claim(struct vhca_model *m, struct vhca_claim *claim)
 	if (claim->vf)
 		claim->vf->claim = NULL;
 	TAILQ_REMOVE(&m->claims, claim, link);
+	json_object_put(claim->proof);
 	free(claim);
 }
 

@@ -235,8 +235,15 @@ struct vhca_claim {
 	/* from what its domain asks for by now, and how; kind NONE = it does not. Not durable */
 	struct vhca_error differs;
 
+	/*
+	 * By which tickets this host has the vGUID (sm/proof.h), until the SM has said yes; NULL =
+	 * none. After a restart the outbox has it.
+	 */
+	struct json_object *proof;
 	enum vhca_claim_answer sm_answer;
 	uint64_t sm_answer_ms; /* when that was learnt (vhca_now_ms) */
+	/* VHCA_CODE_NOT_THE_OWNER or VHCA_CODE_TICKET_NOT_VALID; NULL = neither was the answer */
+	const char *sm_code;
 	char sm_answer_reason[160];
 	struct vhca_error failure; /* why the claim ends, for its waiters and its domain */
 	STAILQ_HEAD(, vhca_waiter) waiters;

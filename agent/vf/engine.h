@@ -231,6 +231,16 @@ int vhca_engine_check_lid(const struct vhca_engine *e, const struct vhca_claim *
 /* The VF leaves its guest and is scrubbed; the claim stays, away. */
 void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 		       const struct vhca_uuid *migration);
+/*
+ * How this host has the claim's vGUID (sm/proof.h, checked; NULL = nobody asks): durable with what
+ * is reported of it next. proof is borrowed.
+ */
+void vhca_engine_prove(struct vhca_claim *claim, struct json_object *proof);
+/* The same of what was reported without, unless the SM has said yes or that is known already. */
+void vhca_engine_prove_late(struct vhca_engine *e, struct vhca_claim *claim,
+			    struct json_object *proof);
+/* What is known of that, while no SM has said yes to it here; borrowed, NULL = none. */
+struct json_object *vhca_engine_proof(const struct vhca_engine *e, const struct vhca_claim *claim);
 /* The identity is ours (again), at this epoch: program, then attach where the domain runs. */
 void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
 /*

@@ -182,6 +182,8 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 	if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED) {
 		engine_forget_answer(claim);
 		engine_report(e, claim);
+	} else if (e->conf->tls_certificate[0] && claim->vf->state == VHCA_VF_ATTACHED) {
+		engine_report(e, claim); /* settled */
 	}
 	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */
 }

@@ -102,6 +102,8 @@ static void make_move(const struct vhca_claim *c, struct vhca_sm_binding *b)
 static uint64_t put_binding(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
 			    const struct vhca_sm_binding *b)
 {
+	if (e->outbox && b->bound && c->proof)
+		vhca_outbox_put_proof(e->outbox, txn, b->vguid, c->proof);
 	if (!e->outbox || !b->port_guid || vhca_guid_is_stand_in(b->vguid))
 		return 0;
 	/* Before the SM hears of it: what it has heard of is withdrawn one day. */
@@ -134,6 +136,9 @@ uint64_t engine_put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struc
 		b.from_lid = c->follow_lid;
 	}
 	b.dynamic_lid = bound && has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC);
+	/* Only an SM that goes by who somebody is wants to know. */
+	b.settled = bound && e->conf->tls_certificate[0] && !c->migrating &&
+		    !vhca_claim_is_withheld(c) && state == VHCA_VF_ATTACHED;
 	b.keep_lid = !bound && vhca_claim_is_withheld(c) && c->kept_epoch;
 	return put_binding(e, txn, c, &b);
 }
@@ -169,6 +174,20 @@ uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struc
 	if (vhca_claim_is_withheld(c) && !c->arbitration_asked)
 		b.epoch = c->kept_epoch;
 	return put_binding(e, txn, c, &b);
+}
+
+void vhca_engine_prove(struct vhca_claim *claim, struct json_object *proof)
+{
+	json_object_put(claim->proof);
+	claim->proof = json_object_get(proof);
+}
+
+struct json_object *vhca_engine_proof(const struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct json_object *durable =
+		e->outbox ? vhca_outbox_proof(e->outbox, claim->identity.guid) : NULL;
+
+	return durable ? durable : claim->proof;
 }
 
 /*
@@ -241,6 +260,15 @@ void engine_forget_answer(struct vhca_claim *c)
 {
 	c->sm_answer = VHCA_ANSWER_NONE;
 	c->sm_answer_ms = vhca_now_ms();
+}
+
+void vhca_engine_prove_late(struct vhca_engine *e, struct vhca_claim *claim,
+			    struct json_object *proof)
+{
+	if (claim->sm_answer == VHCA_ANSWER_ACCEPTED || vhca_engine_proof(e, claim))
+		return;
+	vhca_engine_prove(claim, proof);
+	engine_report(e, claim);
 }
 
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim)

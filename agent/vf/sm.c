@@ -8,7 +8,10 @@
 #include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
+#include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
+#include "common/base/text.h"
 #include "common/http/json.h"
 
 static const struct {
@@ -147,7 +150,9 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 {
 	struct vhca_engine *e = engine;
 	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+	static const char *const codes[] = {VHCA_CODE_NOT_THE_OWNER, VHCA_CODE_TICKET_NOT_VALID};
 	bool refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
+	int code;
 
 	if (!binding->bound || !c || c->epoch != binding->epoch)
 		return;
@@ -167,11 +172,14 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
 		c->ownership_unconfirmed = c->disputed = false;
+		vhca_engine_prove(c, NULL);
 		if (c->reused)
 			leave_old_epoch(e, c);
 	}
 	if (refused && c->custody != VHCA_CUSTODY_RESERVED && go_on_from(e, c, doc))
 		return;
+	code = vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(doc));
+	c->sm_code = code < 0 ? NULL : codes[code];
 	if (c->sm_answer != answers[answer].sm_answer) {
 		c->sm_answer = answers[answer].sm_answer;
 		c->sm_answer_ms = vhca_now_ms();

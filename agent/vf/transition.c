@@ -296,6 +296,8 @@ static void put_end(struct vhca_txn *txn, struct engine_commit *c, struct vhca_c
 {
 	c->ended = claim;
 	c->ticket = engine_put_last_word(c->e, txn, claim);
+	if (!c->ticket && c->e->outbox)
+		vhca_outbox_drop_proof(c->e->outbox, txn, claim->identity.guid);
 	vhca_journal_claim_end(txn, claim);
 }
 

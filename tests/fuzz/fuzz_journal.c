@@ -33,7 +33,7 @@ static const struct table {
 	{"claims", "sssssssisiiissisiisiii", "table claims"},
 	{"vguids", "iiis", "table vguids"},
 	{"suppressed", "ss", "table suppressed"},
-	{"migrations", "ssssssiiiisssssiis", "table migrations"},
+	{"migrations", "ssssssiiiisssssiiss", "table migrations"},
 	{"drain", "isi", "table drain"},
 	{"repeats", "ssssiiis", "table repeats"},
 	{"outbox", "iiiiiiiisisiiiiiii", "outbox"},

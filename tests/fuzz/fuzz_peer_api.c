@@ -12,6 +12,7 @@
 #include "agent/migration/peer.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
+#include "sm/proof.h"
 #include "tests/fuzz/kit/door.h"
 
 static struct {
@@ -45,16 +46,19 @@ void __wrap_vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_
 }
 
 void __wrap_vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid *id,
-				     const struct vhca_epoch *epochs, unsigned int n,
+				     const struct vhca_mig_handed *handed, unsigned int n,
 				     vhca_mig_waiter_fn fn, void *arg);
 void __wrap_vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid *id,
-				     const struct vhca_epoch *epochs, unsigned int n,
+				     const struct vhca_mig_handed *handed, unsigned int n,
 				     vhca_mig_waiter_fn fn, void *arg)
 {
 	(void)ms, (void)id;
 	FUZZ_ASSERT(n >= 1 && n <= VHCA_MIGRATION_VFS_MAX);
 	for (unsigned int i = 0; i < n; i++)
-		FUZZ_ASSERT(epochs[i].epoch < UINT64_MAX);
+		FUZZ_ASSERT(
+			handed[i].epoch < UINT64_MAX &&
+			(!handed[i].proof || vhca_sm_proof_check(handed[i].proof, handed[i].guid,
+								 handed[i].epoch, NULL) == 0));
 	t.handovers++;
 	refuse(fn, arg);
 }

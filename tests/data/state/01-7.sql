@@ -1,20 +1,20 @@
 -- A state database, kept by tools/keep-state
 CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT NULL, name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, pf TEXT, numa INTEGER NOT NULL, bdf TEXT NOT NULL UNIQUE, port INTEGER NOT NULL, guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, guest TEXT, ending INTEGER NOT NULL, custody TEXT NOT NULL, asked INTEGER NOT NULL, kept INTEGER NOT NULL, migration TEXT, port_guid INTEGER NOT NULL, created INTEGER NOT NULL, lease INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;
 CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;
-CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL, domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL, vfs TEXT NOT NULL, mode TEXT NOT NULL, lease INTEGER NOT NULL, lease_until INTEGER NOT NULL, copy TEXT NOT NULL) STRICT;
-INSERT INTO "migrations" VALUES('e752fe5c-e731-478a-8604-0f66bbf9098e','source','d0000000-0000-0000-0000-000000000000','vm0','other','finishing',1,0,1795868842009,1795868842309,'','','claiming:23 detaching:54','[]','external',60000,1840410,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL, domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL, vfs TEXT NOT NULL, mode TEXT NOT NULL, lease INTEGER NOT NULL, lease_until INTEGER NOT NULL, copy TEXT NOT NULL, tickets TEXT NOT NULL) STRICT;
+INSERT INTO "migrations" VALUES('2dcf14cb-6474-4ce1-9661-034d11690573','source','d0000000-0000-0000-0000-000000000000','vm0','other','aborting',1,0,1795870426751,1795870427482,'domain_stopped','the domain stopped before it was copied','claiming:37 detaching:116','[{"name":"ib0","bdf":"0000:01:00.1","guid":"0x02c9ab707fc7233a","epoch":1,"port_guid":"0x0002c90300000111","attached":false,"granted":false}]','external',60000,3425259,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}','[]');
 CREATE TABLE outbox (vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL CHECK (moved IN (0, 1)), move_id TEXT NOT NULL, from_port_guid INTEGER NOT NULL, from_gid_index INTEGER NOT NULL, from_lid INTEGER NOT NULL, vport INTEGER NOT NULL, dynamic_lid INTEGER NOT NULL CHECK (dynamic_lid IN (0, 1)), keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1)), settled INTEGER NOT NULL CHECK (settled IN (0, 1))) STRICT;
 CREATE TABLE outbox_members (port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
 CREATE TABLE proofs (vguid INTEGER PRIMARY KEY, tickets TEXT NOT NULL) STRICT;
 CREATE TABLE repeats (caller TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, object TEXT NOT NULL UNIQUE, begun INTEGER NOT NULL, made INTEGER NOT NULL, status INTEGER NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (caller, key)) STRICT;
 CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
 CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL, failures INTEGER NOT NULL, fault TEXT NOT NULL, rests_until INTEGER NOT NULL) STRICT;
-INSERT INTO "vfs" VALUES('0000:01:00.1','preparing',1795868842311,'','boot-2','0000:01:00.0',0,0,'',0);
-INSERT INTO "vfs" VALUES('0000:01:00.2','preparing',1795868842311,'','boot-2','0000:01:00.0',1,0,'',0);
-INSERT INTO "vfs" VALUES('0000:01:00.3','preparing',1795868842311,'','boot-2','0000:01:00.0',2,0,'',0);
-INSERT INTO "vfs" VALUES('0000:01:00.4','preparing',1795868842311,'','boot-2','0000:01:00.0',3,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.2','free',1795870427481,'','boot-2','0000:01:00.0',1,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.3','free',1795870427482,'','boot-2','0000:01:00.0',2,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.4','free',1795870427482,'','boot-2','0000:01:00.0',3,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.1','preparing',1795870427483,'','boot-2','0000:01:00.0',0,0,'',0);
 CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, used INTEGER NOT NULL, migration TEXT) STRICT;
-INSERT INTO "vguids" VALUES(200880158063141690,2,1795868842113,'e752fe5c-e731-478a-8604-0f66bbf9098e');
+INSERT INTO "vguids" VALUES(200880158063141690,2,1795870426962,'2dcf14cb-6474-4ce1-9661-034d11690573');
 CREATE TRIGGER claim_begins AFTER INSERT ON claims BEGIN UPDATE repeats SET begun = 1 WHERE object = NEW.id; END;
 CREATE TRIGGER migration_begins AFTER INSERT ON migrations BEGIN UPDATE repeats SET begun = 1 WHERE object = NEW.id; END;
 PRAGMA user_version = 1;

@@ -324,6 +324,7 @@ static void started(struct world *w)
 		.events = w->events,
 		.engine = w->engine,
 		.conf = &w->conf,
+		.auth = h->chaos->credentials[h->n],
 		.effects = {chaos_virt_effect, members, h},
 		.alone_ms = h->chaos->alone_ms,
 	};
@@ -448,8 +449,10 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 		(void)snprintf(w->conf.peers[i].certificate, sizeof(w->conf.peers[i].certificate),
 			       "cert:host%u", i);
 		(void)snprintf(w->conf.peers[i].agent, sizeof(w->conf.peers[i].agent),
-			       "http://host%u", i);
+			       "%s://host%u", c->authority ? "https" : "http", i);
 	}
+	if (c->authority)
+		(void)vhca_strcpy(w->conf.tls_certificate, sizeof(w->conf.tls_certificate), "own");
 	if (c->ports)
 		w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[n_vfs - 1].bdf;
 	w->conf.lid_policy = c->lid_policy;
@@ -543,6 +546,8 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	n_vfs = count_vfs(c, size->vfs);
 	c->ports = size->ports && n_vfs < WORLD_VFS_MAX;
 	n_vfs += c->ports;
+	if (size->certificates)
+		chaos_tickets_begin(c, size->certificates);
 	for (unsigned int i = 0; i < c->n_hosts; i++)
 		init_host(c, i, n_vfs);
 	chaos_nodes_list(c);
@@ -566,6 +571,7 @@ void chaos_done(struct chaos *c)
 	vtime_reset(NULL, NULL);
 	memstore_remove_all();
 	chaos_attacker_end(c);
+	chaos_tickets_end(c);
 	vhca_osm_agents_done(&c->agents);
 	for (unsigned int i = 0; i < CHAOS_SMS; i++)
 		sim_sm_done(&c->sms[i]);

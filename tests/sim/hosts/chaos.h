@@ -247,6 +247,14 @@ struct chaos_lid {
 	uint16_t vport; /* lid_policy vport: to this one of its ports */
 };
 
+/* Who has a vGUID, as an SM knows it that goes by tickets. */
+struct chaos_owner {
+	uint64_t vguid, epoch;
+	unsigned int owner;
+	unsigned int other;  /* of a hand-over that has not settled; CHAOS_HOSTS_MAX = nobody */
+	unsigned int proven; /* times that it went to another owner */
+};
+
 /* What was said to a host, or to CHAOS_HOSTS_MAX and the number of an SM. */
 struct chaos_heard {
 	unsigned int to;
@@ -304,6 +312,11 @@ struct chaos {
 	bool trace;
 	struct ledger ledger;
 	struct vhca_osm_agents agents;
+	struct vhca_http_auth *authority; /* by which the SM verifies tickets; NULL: it does not */
+	struct vhca_http_auth *credentials[CHAOS_HOSTS_MAX];
+	struct chaos_owner owners[LEDGER_IDS];
+	unsigned int n_owners;
+	unsigned int n_strangers; /* reports that it has refused, for want of a ticket */
 	struct chaos_attacker attacker;
 	struct {
 		char id[37];
@@ -324,6 +337,8 @@ struct chaos_size {
 	/* for a guest that has arrived before the hand-over; 0 = the agents' own */
 	uint32_t alone_ms;
 	bool ports; /* the last VF of each host is kept for a cloud's ports, if there is room */
+	/* host0.pem, host0.key, ..., ca.pem; the SM goes by tickets. NULL: nobody has one */
+	const char *certificates;
 	enum chaos_breakage breakage;
 };
 /* All agents up, every guest with its VFs on a host. */
@@ -416,6 +431,14 @@ int chaos_sm_refuse(const struct chaos *c, const struct chaos_request *req,
 void chaos_nodes_list(struct chaos *c);
 int chaos_nodes_refuse(const struct chaos *c, const struct chaos_request *req,
 		       struct json_object **ret);
+/* chaos_tickets.c: the same for what is another one's, without a ticket; accepted */
+int chaos_tickets_refuse(struct chaos *c, const struct chaos_request *req,
+			 struct json_object **ret);
+void chaos_tickets_take(struct chaos *c, const struct chaos_request *req);
+/* ...borrowed; NULL: the SM has not heard of it */
+const struct chaos_owner *chaos_owner_of(struct chaos *c, uint64_t vguid);
+void chaos_tickets_begin(struct chaos *c, const char *dir);
+void chaos_tickets_end(struct chaos *c);
 /* chaos_virt.c */
 void chaos_virt_effect(void *host, struct vhca_mig *m, enum vhca_mig_effect effect);
 /* An orchestrator's virsh migrate. */

@@ -226,10 +226,13 @@ static void at_the_sm(struct vhca_http_request *req)
 	if (req->c->sm_down) {
 		answer(req->c, req->call, 0, NULL, RESET_MS);
 	} else if ((m.status = chaos_sm_refuse(req->c, &to_sm, &doc)) ||
-		   (m.status = chaos_nodes_refuse(req->c, &to_sm, &doc))) {
+		   (m.status = chaos_nodes_refuse(req->c, &to_sm, &doc)) ||
+		   (m.status = chaos_tickets_refuse(req->c, &to_sm, &doc))) {
 		send_back(req, m.status, doc);
 	} else {
 		m.status = chaos_sm_answer(req->c, &to_sm, &doc);
+		if (m.status == 200)
+			chaos_tickets_take(req->c, &to_sm);
 		m.answer = doc;
 		chaos_check_sm(req->c, &m);
 		no_lid = chaos_lid_refuse(req->c, &to_sm, &doc);
@@ -352,13 +355,14 @@ void chaos_net_dead(struct chaos_host *h)
 
 static unsigned int destination(const struct chaos *c, const char *url, const char **path)
 {
+	const char *host = strstr(url, "://") + strlen("://");
 	unsigned int n;
 
-	*path = strchr(url + strlen("http://"), '/');
+	*path = strchr(host, '/');
 	assert(*path);
-	if (!strncmp(url, "http://sm", 9))
-		return SM + (unsigned int)(url[9] - '0');
-	n = (unsigned int)(url[strlen("http://host")] - '0');
+	if (!strncmp(host, "sm", 2))
+		return SM + (unsigned int)(host[2] - '0');
+	n = (unsigned int)(host[strlen("host")] - '0');
 	assert(n < c->n_hosts);
 	return n;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/migration/handover.h"
 #include "common/base/file.h"
 #include "tests/sim/host/world_mlx5.h"
 #include "tests/sim/libvirt/pair_copy.h"
@@ -82,11 +83,14 @@ static void on_peer(void *arg, const struct vhca_mig *m, const struct vhca_error
 {
 	struct job *job = arg;
 	struct vhca_mig_result res = {.rc = err ? -EIO : 0};
+	struct vhca_claim *c = NULL;
 
 	if (err)
 		res.err = *err;
 	else
 		res.begun = vhca_migration_begun(m);
+	while (!err && (c = vhca_migration_claim(m, c)))
+		res.vfs[res.n_vfs++] = vhca_mig_vf_of(c);
 	/*
 	 * We were killed with our question open, and may live again; the peer answers all the same.
 	 */
@@ -164,7 +168,7 @@ static void offer(struct job *job, struct vhca_migrations *peer)
 static void ask_peer(struct job *job)
 {
 	struct vhca_migrations *peer = job->p->ms[1 - job->host];
-	struct vhca_epoch epochs[VHCA_MIGRATION_VFS_MAX];
+	struct vhca_mig_handed handed[VHCA_MIGRATION_VFS_MAX];
 	struct vhca_mig_result res = {0};
 	const struct vhca_mig *there;
 	struct vhca_claim *c = NULL;
@@ -177,9 +181,12 @@ static void ask_peer(struct job *job)
 		offer(job, peer);
 	} else if (job->effect == VHCA_MIG_EFFECT_HANDOVER) {
 		while ((c = vhca_migration_claim(job->m, c)))
-			epochs[n++] =
-				(struct vhca_epoch){.guid = c->identity.guid, .epoch = c->epoch};
-		vhca_migrations_handover(peer, &job->m->id, epochs, n, on_peer, job);
+			handed[n++] = (struct vhca_mig_handed){.guid = c->identity.guid,
+							       .epoch = c->epoch,
+							       .proof = mig_proof_of(job->m, c)};
+		vhca_migrations_handover(peer, &job->m->id, handed, n, on_peer, job);
+		while (n-- > 0)
+			json_object_put(handed[n].proof);
 	} else if (job->effect == VHCA_MIG_EFFECT_ABORT) {
 		vhca_migrations_end(peer, &job->m->id, on_peer, job);
 	} else {

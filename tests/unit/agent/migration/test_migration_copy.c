@@ -239,7 +239,7 @@ static void test_cut_while_copying_longer_than_the_lease(void **state)
 static void test_handover_repeated_while_copying(void **state)
 {
 	struct pair *p = *state;
-	struct vhca_epoch epoch = {0};
+	struct vhca_mig_handed epoch = {0};
 	struct vhca_uuid id;
 
 	p->copy_begins = true;
