@@ -20,6 +20,7 @@ import urllib.parse
 
 import browser
 import fabric
+import masters
 import tap
 import vswitches
 from plugin_case import VGUID1, VGUID2, Case
@@ -99,6 +100,24 @@ def with_hostile_name():
 
 
 @unittest.skipIf(browser.missing(), browser.missing())
+class StandBy(masters.Masters, Case):
+    setUpClass = masters.Masters.setUpClass
+
+    def new_fabric(self):
+        return fabric.Fabric()
+
+    def test_it_says_who_knows_more(self):
+        self.manager(opensm_conf=masters.MASTER).start()
+        other = self.manager(host=4, listen=f"127.0.0.1:{fabric.free_port()}", opensm_conf=masters.STANDBY)
+        self.enter_standby(other)
+        page = browser.Browser()
+        self.addCleanup(page.close)
+        page.open(f"http://{other.api.listen}/")
+        for where, words in (("#state", "standby, not ready"), ("#reasons", "ask the plugin of the master"), ("#fabric", "Only the master's plugin knows the subnet.")):
+            fabric.wait_for(words, lambda: words in page.text(where), 20, 0.1)
+
+
+@unittest.skipIf(browser.missing(), browser.missing())
 class Page(Case):
     @classmethod
     def setUpClass(cls):
@@ -133,7 +152,7 @@ class Page(Case):
     def test_what_happens_appears(self):
         self.open()
         self.see("#fabric", "L1", "H1", "V1 port 2")
-        self.see("#waiting", "Everything that is bound is in force.")
+        self.see("#waiting", "Nothing is bound.")
         self.see("#moves", "Nothing has moved")
         vport = vswitches.own_guid(1, 1)
         self.check(self.sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)
@@ -148,6 +167,7 @@ class Page(Case):
         self.see("#moves", "H1 → H3", f"LID {move['lid']}", sent, "applied", "2 since OpenSM was started")
         self.check(self.sm.api.withdraw(VGUID1, 1), 200)
         self.see("#fabric", VGUID1, there=False)
+        self.see("#waiting", "Everything that is bound is in force.")
         self.end()
 
     def test_a_hostile_name_is_a_text(self):

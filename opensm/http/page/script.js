@@ -367,7 +367,8 @@ function drawMoves() {
 
 function drawWaiting() {
   const rows = waitingRows();
-  lists.waiting.show(rows, bindings.whole ? (words.length ? "None that fits." : "Everything that is bound is in force.") : "…");
+  lists.waiting.show(rows, bindings.whole === 0 ? "…" : words.length ? "None that fits." :
+    bindings.rows.size ? "Everything that is bound is in force." : "Nothing is bound.");
   say("waiting", rows.length ? count(rows.length) : "");
 }
 
@@ -384,7 +385,8 @@ function sayFabric() {
 
 function drawFabric() {
   const rows = fabricRows();
-  lists.fabric.show(rows, lids.whole ? (words.length ? "Nothing that fits." : "The subnet is empty.") : "…");
+  lists.fabric.show(rows, lids.whole === 0 ? "…" : words.length ? "Nothing that fits." :
+    health && health.sm_state !== "master" ? "Only the master's plugin knows the subnet." : "The subnet is empty.");
   sayFabric();
   $("fold").textContent = closed.size ? "Open all leaves" : "Close all leaves";
 }
