@@ -47,6 +47,7 @@ void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now)
 
 	while ((e = TAILQ_FIRST(&m->batch))) {
 		TAILQ_REMOVE(&m->batch, e, link);
+		e->move.begun = true;
 		if (!e->move.changes)
 			confirm(m, e, now);
 		else if (r == 0)

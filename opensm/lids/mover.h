@@ -69,6 +69,7 @@ struct vhca_osm_lid_move {
 	enum vhca_osm_move_mode mode;
 
 	/* the outcome */
+	bool begun;   /* false: it was refused while it waited */
 	bool changes; /* false: it was so already, pair and cost are empty */
 	struct vhca_osm_lid_pair pair;
 	struct vhca_osm_lid_cost cost;

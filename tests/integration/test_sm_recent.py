@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What has moved, as GET /v1/moves tells it, and which leaf each LID is at."""
 
+import threading
 import time
 import unittest
 
@@ -72,6 +73,24 @@ class Dynamic(Case):
                          [(VGUID1, given["lid"], source, to, move["smps"]["lft"]) for move, source, to in (
                              (freed, fabric.port_guid(4), None), (moved, fabric.port_guid(1), fabric.port_guid(4)), (given, None, fabric.port_guid(1)))])
         self.assertEqual([r["state"] for r in rows], ["applied", "applied", "bound", "applied"])
+
+
+    def test_who_only_waits_is_no_move(self):
+        """Agents ask again every few seconds while moves are paused; each takes the place of the one before."""
+        sm = self.manager(conf="[lids]\ndynamic = 8\n", opensm_conf="routing_engine ftree").start()
+        body = {"epoch": 1, "port_guid": fabric.port_guid(1), "gid_index": 0, "pkeys": [], "lid_policy": "dynamic"}
+        answers = []
+        self.check(sm.api.call("POST", "/v1/lids/pause"), 200)
+        threads = [threading.Thread(target=lambda: answers.append(sm.api.call("PUT", f"/v1/bindings/{VGUID1}", body, timeout=70)[0])) for _ in range(4)]
+        for n, thread in enumerate(threads):
+            thread.start()
+            fabric.wait_for("the one before is answered", lambda n=n: len(answers) == n and sm.api.call("GET", "/v1/fabric")[1]["moves"]["queued"] == 1)
+        self.check(sm.api.call("POST", "/v1/lids/resume"), 200)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(answers, [503, 503, 503, 200])
+        self.assertEqual([row["state"] for row in sm.api.call("GET", "/v1/moves")[1]["moves"]], ["applied"])
+        self.assertEqual(sm.stop(), 0)
 
 
 @unittest.skipIf(fabric.missing(), fabric.missing())

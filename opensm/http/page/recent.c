@@ -47,7 +47,7 @@ void vhca_osm_recent_add_lid(struct vhca_osm_recent *r, const struct vhca_osm_li
 {
 	struct vhca_osm_recent_move *row;
 
-	if (!err && !move->changes)
+	if (err ? !move->begun : !move->changes)
 		return;
 	row = add(r);
 	add_places(row, move);

@@ -31,7 +31,10 @@ struct vhca_osm_recent {
  * disk. */
 void vhca_osm_recent_add_binding(struct vhca_osm_recent *r, const struct vhca_osm_binding *now,
 				 uint64_t old_port, const struct vhca_osm_eviction *ev);
-/* As the mover has answered (vhca_osm_move_fn); what was so already is no move. */
+/*
+ * As the mover has answered (vhca_osm_move_fn). What was so already is no move, nor is what has
+ * only waited: agents ask for that again and again.
+ */
 void vhca_osm_recent_add_lid(struct vhca_osm_recent *r, const struct vhca_osm_lid_move *move,
 			     const struct vhca_error *err);
 /* {moves: [...], total}, the latest first */
