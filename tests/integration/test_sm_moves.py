@@ -148,7 +148,7 @@ class Moves(Case):
                 self.check(self.api.call("POST", "/v1/moves", {**good, **wrong}), 400, "bad_request")
         for body in (b"", b"[]", b"null"):
             self.check(self.api.call("POST", "/v1/moves", body), 400)
-        self.check(self.api.call("GET", "/v1/moves"), 405)
+        self.check(self.api.call("PUT", "/v1/moves"), 405)
         self.assertEqual(self.check(self.api.get(VGUID1), 200)["epoch"], 1)
 
 
