@@ -317,6 +317,9 @@ static void mlx5_says_what_it_cannot_see(void **state)
 	f->claim->sm_answer = VHCA_ANSWER_NONE;
 	WARNING(f, "partition", "not put GUID 0x02c9ab0000000001 into its partitions yet",
 		"outbox");
+	f->claim->identity.n_pkeys = 0;
+	WARNING(f, "partition", "gives to every port", "partition");
+	f->claim->identity.n_pkeys = 1;
 	f->ex.sm = &vhca_sm_none;
 	expect(f, "partition", VHCA_FINDING_UNKNOWN, "the host does not see them", "in the guest");
 	assert_string_equal(findings[4].text,
