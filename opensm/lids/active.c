@@ -18,17 +18,35 @@ static void deactivate(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 	m->settled = false;
 }
 
-static void roll_back(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct vhca_error *err)
+/* Its file is as before. */
+static void give_up(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct vhca_error *err)
 {
 	vhca_error_hint(err, "rolled back: the LIDs are where they were; ask again");
+	deactivate(m, e);
+	m->stats.rolled_back++;
+	vhca_osm_entry_finish(e, err);
+}
+
+static void roll_back(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct vhca_error *err)
+{
 	(void)m->ops->remember(m->ctx, &e->move.pair, 1, true);
 	if (e->draining) {
 		(void)missing(m, e, true);
 		m->ops->sweep(m->ctx); /* looks whether that has arrived */
 	}
-	deactivate(m, e);
-	m->stats.rolled_back++;
-	vhca_osm_entry_finish(e, err);
+	give_up(m, e, err);
+}
+
+/* From here on its SMPs are waited for; so many of them are not acknowledged yet. */
+static void await(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+{
+	vhca_osm_waiting_unplan(m, e);
+	e->draining = false;
+	m->stats.port_smps += e->move.cost.port_smps;
+	e->sendings = 1;
+	e->until = now + m->ops->timeout_ms(m->ctx);
+	e->latest = now + PATIENCE_MS;
+	e->ports = e->move.cost.port_smps;
 }
 
 static void send(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
@@ -40,14 +58,8 @@ static void send(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t no
 		roll_back(m, e, &err);
 		return;
 	}
-	vhca_osm_waiting_unplan(m, e);
-	e->draining = false;
 	m->stats.lft_smps += move->cost.lft_smps;
-	m->stats.port_smps += move->cost.port_smps;
-	e->sendings = 1;
-	e->until = now + m->ops->timeout_ms(m->ctx);
-	e->latest = now + PATIENCE_MS;
-	e->ports = move->cost.port_smps;
+	await(m, e, now);
 	e->seen = missing(m, e, false);
 }
 
@@ -85,9 +97,31 @@ static void wait_for_more(const struct vhca_osm_mover *m, struct vhca_osm_entry 
 		e->until = until;
 }
 
+static bool is_late(const struct vhca_osm_entry *e, uint64_t now)
+{
+	return now >= e->until;
+}
+
+/* So many are missing. */
+static void go_on(struct vhca_osm_mover *m, struct vhca_osm_entry *e, size_t missing, uint64_t now)
+{
+	bool late = is_late(e, now), done;
+
+	e->move.missing = missing;
+	done = missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
+	if (done || (late && e->sendings == SENDINGS)) {
+		end_active(m, e, now);
+	} else if (late) {
+		e->sendings++;
+		e->until = now + m->ops->timeout_ms(m->ctx);
+	} else {
+		wait_for_more(m, e, now);
+	}
+}
+
 static void look(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
 {
-	bool late = now >= e->until, done;
+	bool late = is_late(e, now);
 
 	if (e->draining) {
 		/* What does not drop in time is changed all the same: nothing is wrong then that
@@ -97,15 +131,41 @@ static void look(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t no
 			send(m, e, now);
 		return;
 	}
-	e->move.missing = missing(m, e, late && e->sendings < SENDINGS);
-	done = e->move.missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
-	if (done || (late && e->sendings == SENDINGS)) {
-		end_active(m, e, now);
-	} else if (late) {
-		e->sendings++;
-		e->until = now + m->ops->timeout_ms(m->ctx);
-	} else {
-		wait_for_more(m, e, now);
+	go_on(m, e, missing(m, e, late && e->sendings < SENDINGS), now);
+}
+
+/* ---- dynamic LIDs, all at once ---- */
+
+static struct vhca_osm_lid_part part_of(struct vhca_osm_entry *e, bool resend)
+{
+	return (struct vhca_osm_lid_part){.pair = &e->move.pair,
+					  .plan = &e->plan,
+					  .cost = &e->move.cost,
+					  .resend = resend,
+					  .err = VHCA_ERROR_INIT};
+}
+
+static bool is_dynamic(const struct vhca_osm_entry *e)
+{
+	return e->move.changes && e->move.pair.dynamic;
+}
+
+/* To look at each alone would be to look at the same blocks again and again. */
+static void look_at_lids(struct vhca_osm_mover *m, uint64_t now)
+{
+	struct vhca_osm_entry *e, *next;
+	size_t n = 0, i = 0;
+
+	TAILQ_FOREACH (e, &m->active, link)
+		if (is_dynamic(e))
+			m->parts[n++] = part_of(e, is_late(e, now) && e->sendings < SENDINGS);
+	m->lids_missing = n > 0 ? m->ops->missing_together(m->ctx, m->parts, n) : 0;
+	for (e = TAILQ_FIRST(&m->active); i < n; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (is_dynamic(e)) {
+			go_on(m, e, m->parts[i].blocks + m->parts[i].ports, now);
+			i++;
+		}
 	}
 }
 
@@ -117,8 +177,10 @@ void vhca_osm_active_look(struct vhca_osm_mover *m, uint64_t now)
 		return;
 	for (e = TAILQ_FIRST(&m->active); e; e = next) {
 		next = TAILQ_NEXT(e, link);
-		look(m, e, now);
+		if (!is_dynamic(e))
+			look(m, e, now);
 	}
+	look_at_lids(m, now);
 	if (TAILQ_EMPTY(&m->active))
 		vhca_osm_gate_leave(m->gate);
 }
@@ -147,6 +209,38 @@ void vhca_osm_active_change(struct vhca_osm_mover *m, struct vhca_osm_entry *e, 
 	e->draining = e->seen > 0;
 	if (!e->draining)
 		send(m, e, now);
+}
+
+void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids, uint64_t now)
+{
+	struct vhca_osm_entry *first = TAILQ_FIRST(lids), *e, *next;
+	struct vhca_osm_lid_pair undone[VHCA_OSM_LIDS_TOGETHER];
+	size_t n = 0, i = 0, refused = 0, smps;
+
+	if (!first)
+		return;
+	while ((e = TAILQ_FIRST(lids))) {
+		TAILQ_REMOVE(lids, e, link);
+		activate(m, e, now);
+		m->parts[n++] = part_of(e, false);
+	}
+	smps = m->ops->send_together(m->ctx, m->parts, n);
+	m->stats.lft_smps += smps;
+	m->lids_missing += smps;
+	for (size_t p = 0; p < n; p++)
+		if (m->parts[p].refused < 0)
+			undone[refused++] = *m->parts[p].pair;
+	if (refused > 0) /* one file for all of these */
+		(void)m->ops->remember(m->ctx, undone, refused, true);
+	for (e = first; e; e = next, i++) {
+		next = TAILQ_NEXT(e, link);
+		if (m->parts[i].refused < 0) {
+			give_up(m, e, &m->parts[i].err);
+		} else {
+			await(m, e, now);
+			e->seen = m->parts[i].blocks + m->parts[i].ports;
+		}
+	}
 }
 
 void vhca_osm_active_watch(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)

@@ -4,7 +4,7 @@
 /* One file and one fsync for all that begin together. */
 static int remember(struct vhca_osm_mover *m, struct vhca_error *err)
 {
-	struct vhca_osm_lid_pair pairs[VHCA_OSM_MOVES_AT_ONCE];
+	struct vhca_osm_lid_pair pairs[VHCA_OSM_LIDS_TOGETHER];
 	const struct vhca_osm_entry *e;
 	size_t n = 0;
 	int r = 0;
@@ -34,7 +34,7 @@ static void confirm(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t
 	}
 	m->stats.unchanged++;
 	/* Asked for again, it is there in the tables, and perhaps not in the fabric. */
-	left = vhca_osm_repairs_find(m, e->move.pair.lid[0]);
+	left = vhca_osm_repairs_find(m, &e->move.pair);
 	e->move.missing = left ? m->ops->missing(m->ctx, left, NULL, false) : 0;
 	vhca_osm_entry_finish(e, NULL);
 }
@@ -42,6 +42,7 @@ static void confirm(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t
 void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_queue lids = TAILQ_HEAD_INITIALIZER(lids);
 	int r = remember(m, &err);
 	struct vhca_osm_entry *e;
 
@@ -50,9 +51,12 @@ void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now)
 		e->move.begun = true;
 		if (!e->move.changes)
 			confirm(m, e, now);
-		else if (r == 0)
-			vhca_osm_active_change(m, e, now);
-		else
+		else if (r < 0)
 			vhca_osm_entry_refuse(m, e, &err);
+		else if (e->move.pair.dynamic)
+			TAILQ_INSERT_TAIL(&lids, e, link);
+		else
+			vhca_osm_active_change(m, e, now);
 	}
+	vhca_osm_active_give(m, &lids, now);
 }

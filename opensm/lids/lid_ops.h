@@ -88,6 +88,27 @@ static inline bool vhca_osm_lid_set_has(const struct vhca_osm_lid_set *set, uint
 	return lid < VHCA_OSM_LIDS && set->bits[lid / 64] & 1ULL << lid % 64;
 }
 
+/*
+ * New dynamic LIDs of those that wait, which have theirs in mind already: nobody else is to get
+ * them. Those that are given together are best of one block of 64, which is sent once for all.
+ */
+struct vhca_osm_lids_promised {
+	struct vhca_osm_lid_set lids;
+	size_t n;
+	size_t wanted; /* so many are still to be chosen, this one included */
+};
+
+/* One of several dynamic LIDs that are given, or freed, together. */
+struct vhca_osm_lid_part {
+	const struct vhca_osm_lid_pair *pair;
+	const struct vhca_osm_lid_plan *plan;
+	struct vhca_osm_lid_cost *cost;
+	bool resend;	      /* what of it is missing is to be sent again */
+	size_t blocks, ports; /* of its SMPs, so many were not acknowledged */
+	int refused;	      /* 0, or negative: err says why */
+	struct vhca_error err;
+};
+
 struct vhca_osm_fabric_info {
 	size_t switches, ports; /* ports: end ports, switches' own included */
 	uint16_t max_lid, sm_lid;
@@ -108,10 +129,11 @@ struct vhca_osm_lid_counts {
 struct vhca_osm_lid_ops {
 	/*
 	 * Who has to exchange what so that it is so. 1: it is so already, and both of the pair are
-	 * the port that has it. Errors: see libvhcasm(7).
+	 * the port that has it. promised: NULL is none. Errors: see libvhcasm(7).
 	 */
 	int (*resolve)(void *ctx, const struct vhca_osm_lid_want *want,
-		       struct vhca_osm_lid_pair *ret, struct vhca_error *err);
+		       const struct vhca_osm_lids_promised *promised, struct vhca_osm_lid_pair *ret,
+		       struct vhca_error *err);
 	/*
 	 * What the exchange would change now, and what that would cost. The caller releases the
 	 * plan after success, by vhca_osm_lid_plan_done().
@@ -120,7 +142,8 @@ struct vhca_osm_lid_ops {
 		    struct vhca_osm_lid_plan *ret, struct vhca_osm_lid_cost *ret_cost,
 		    struct vhca_error *err);
 	/*
-	 * Writes the LIDs of n pairs, of which no two share a port, as they will be (or, with
+	 * Writes the LIDs of n pairs, of which no two share a port (but dynamic ones a PF), as they
+	 * will be (or, with
 	 * `undo`, as they are) to OpenSM's guid2lid file, dynamic ones to a file of our own: all or
 	 * none. Blocking (one fsync for each file). Vports keep theirs: nothing to do.
 	 */
@@ -143,6 +166,12 @@ struct vhca_osm_lid_ops {
 		    const struct vhca_osm_lid_plan *plan, struct vhca_osm_lid_cost *ret,
 		    struct vhca_error *err);
 	/*
+	 * The same of n dynamic LIDs under one take of OpenSM's lock: all tables first, then each
+	 * block that differs once to each switch. What one is refused for (`refused`) concerns no
+	 * other one. Fills cost, blocks and ports; returns how many LFT SMPs that is.
+	 */
+	size_t (*send_together)(void *ctx, struct vhca_osm_lid_part *parts, size_t n);
+	/*
 	 * Queues the P_Key tables of all vports that were sent to other places since it was last
 	 * called. OpenSM looks at every port for that, so it is one call for all that begin
 	 * together, before any of them is looked at again.
@@ -155,6 +184,12 @@ struct vhca_osm_lid_ops {
 	 */
 	size_t (*missing)(void *ctx, const struct vhca_osm_lid_pair *pair,
 			  const struct vhca_osm_switch_set *at, bool resend);
+	/*
+	 * The same of dynamic LIDs that were sent together, of their own blocks: fills blocks and
+	 * ports, sends again once to each switch what of those with `resend` is missing, and
+	 * returns how many blocks are missing in all.
+	 */
+	size_t (*missing_together)(void *ctx, struct vhca_osm_lid_part *parts, size_t n);
 	/*
 	 * May it be called done, even if something is missing? Not if that is a vport's keys: at
 	 * its place are those of the one before it, and by that answer its agent would give it to a

@@ -5,10 +5,12 @@
 
 bool vhca_osm_pairs_meet(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b)
 {
+	bool lend = a->dynamic && b->dynamic;
+
 	for (int i = 0; i < 2; i++)
 		for (int j = 0; j < 2; j++)
-			if (vhca_osm_same(a->lid[i], b->lid[j]) ||
-			    vhca_osm_same(a->guid[i], b->guid[j]))
+			if (!(lend && i == 1 && j == 1) && (vhca_osm_same(a->lid[i], b->lid[j]) ||
+							    vhca_osm_same(a->guid[i], b->guid[j])))
 				return true;
 	return false;
 }

@@ -15,6 +15,7 @@
  * Moves go together if they share neither a switch nor a LID nor a port. A switch is sent whole
  * blocks, so two moves meet in a block even where they change different entries of it. No move
  * overtakes an earlier one that it meets; else one through half of the subnet would wait for ever.
+ * Dynamic LIDs change all switches: those that wait are sent as one, each block once.
  *
  * What a move will have done is on disk before its first SMP. Until OpenSM's tables change it can
  * be refused: the file is written back, and what was drained is sent again (roll_back). After that
@@ -72,7 +73,9 @@ void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 		m->ops->send_keys(m->ctx);
 	} while (more);
 	TAILQ_FOREACH (e, &m->active, link)
-		awaited += e->seen > e->ports ? e->seen - e->ports : 1;
+		if (!e->move.pair.dynamic)
+			awaited += e->seen > e->ports ? e->seen - e->ports : 1;
+	awaited += m->lids_missing; /* of several LIDs in one block once */
 	atomic_store(&m->awaited, TAILQ_EMPTY(&m->active) ? 0 : awaited);
 	vhca_osm_repairs_check(m, now);
 }

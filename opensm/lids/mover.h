@@ -5,7 +5,8 @@
  * Moves LIDs without ever waiting: vhca_osm_mover_run() does what can be done now. Moves in
  * disjoint parts of the subnet go together, others one after the other: a move begins when it
  * shares no switch that it changes, no LID and no port with one that is under way, nor with one
- * that was asked for earlier and still waits.
+ * that was asked for earlier and still waits. Dynamic LIDs that wait begin together, whatever
+ * switches they share.
  *
  *  state      what has happened           next
  *  requested  in the queue                no sweep, not paused, nothing in its way: remembered; 60 s
@@ -51,6 +52,12 @@
  * nodes, and the first one's answers have to be looked at long before its time-out.
  */
 #define VHCA_OSM_MOVES_AT_ONCE 16
+/*
+ * Of dynamic LIDs, which go together though they change the same switches: four blocks' worth, so
+ * that the SMPs of all are acknowledged before the first one's time-out. So many that wait are
+ * looked at, too.
+ */
+#define VHCA_OSM_LIDS_TOGETHER 256
 /*
  * Waiting ones that are looked at, from the first: each needs a plan, and after a sweep a new one.
  */

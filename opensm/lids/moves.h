@@ -41,6 +41,9 @@ struct vhca_osm_mover {
 	atomic_ullong awaited;	/* so many, and what is under way may be at its end; 0 = nothing */
 	bool settled;		/* nothing has ended or come since the queue was looked through */
 	uint64_t planned_after; /* so many sweeps */
+	struct vhca_osm_lids_promised promised; /* as of the last look at the queue */
+	struct vhca_osm_lid_part parts[VHCA_OSM_LIDS_TOGETHER]; /* during one call */
+	size_t lids_missing; /* blocks of dynamic LIDs under way, each once */
 	struct vhca_osm_mover_stats stats;
 	struct vhca_osm_lid_pair repairs[VHCA_OSM_REPAIRS_MAX];
 	uint64_t resweep_at; /* only while something is repaired */
@@ -53,7 +56,7 @@ static inline bool vhca_osm_same(uint64_t a, uint64_t b)
 {
 	return a && a == b;
 }
-/* Has one of these ports or LIDs to do with both? */
+/* Is one of these ports or LIDs in both? But the PF of a dynamic LID only lends its ways. */
 bool vhca_osm_pairs_meet(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b);
 /* Answers, and frees. In no queue any more; err NULL = done. */
 void vhca_osm_entry_finish(struct vhca_osm_entry *e, const struct vhca_error *err);
@@ -82,14 +85,20 @@ void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now);
 /* ---- active: those under way ---- */
 /* Drains or sends one; it is remembered already. */
 void vhca_osm_active_change(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now);
+/* Sends these dynamic LIDs together. The queue is empty then. */
+void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids, uint64_t now);
 /* Waits for what others have sent. */
 void vhca_osm_active_watch(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now);
 void vhca_osm_active_look(struct vhca_osm_mover *m, uint64_t now);
 
 /* ---- repairs: what is left to sweeps ---- */
 void vhca_osm_repairs_add(struct vhca_osm_mover *m, const struct vhca_osm_entry *e, uint64_t now);
-/* What an earlier move of the LID has left; NULL = nothing. */
-const struct vhca_osm_lid_pair *vhca_osm_repairs_find(const struct vhca_osm_mover *m, uint16_t lid);
+/*
+ * What an earlier move of the first LID has left, or of dynamic ones another one in its block; NULL
+ * = nothing.
+ */
+const struct vhca_osm_lid_pair *vhca_osm_repairs_find(const struct vhca_osm_mover *m,
+						      const struct vhca_osm_lid_pair *pair);
 void vhca_osm_repairs_check(struct vhca_osm_mover *m, uint64_t now);
 
 /* ---- figures ---- */

@@ -9,25 +9,37 @@ static void ask_for_sweep(struct vhca_osm_mover *m, uint64_t now, unsigned int t
 	m->ops->sweep(m->ctx);
 }
 
-/* What an earlier move of the LID has left to a sweep. */
-const struct vhca_osm_lid_pair *vhca_osm_repairs_find(const struct vhca_osm_mover *m, uint16_t lid)
+const struct vhca_osm_lid_pair *vhca_osm_repairs_find(const struct vhca_osm_mover *m,
+						      const struct vhca_osm_lid_pair *pair)
 {
-	for (size_t i = 0; i < m->stats.repairing; i++)
-		if (vhca_osm_same(m->repairs[i].lid[0], lid) ||
-		    vhca_osm_same(m->repairs[i].lid[1], lid))
-			return &m->repairs[i];
+	uint16_t lid = pair->lid[0], block = lid / VHCA_OSM_LFT_BLOCK;
+
+	for (size_t i = 0; i < m->stats.repairing; i++) {
+		const struct vhca_osm_lid_pair *left = &m->repairs[i];
+
+		if (vhca_osm_same(left->lid[0], lid) || vhca_osm_same(left->lid[1], lid))
+			return left;
+		/* Of dynamic LIDs the same SMP is missing, which may be hundreds of LIDs'. */
+		if (lid && left->dynamic && pair->dynamic &&
+		    left->lid[0] / VHCA_OSM_LFT_BLOCK == block)
+			return left;
+	}
 	return NULL;
 }
 
 void vhca_osm_repairs_add(struct vhca_osm_mover *m, const struct vhca_osm_entry *e, uint64_t now)
 {
+	const struct vhca_osm_lid_pair *known = vhca_osm_repairs_find(m, &e->move.pair);
+
 	/* Who finds it so asks again and again. */
-	if (!e->move.changes && (vhca_osm_repairs_find(m, e->move.pair.lid[0]) ||
-				 m->stats.repairing == VHCA_OSM_REPAIRS_MAX))
+	if (!e->move.changes && (known || m->stats.repairing == VHCA_OSM_REPAIRS_MAX))
+		return;
+	/* Said, and asked for, a moment ago for another one that was given with it. */
+	if (known && e->move.pair.dynamic && m->resweep_at == now + VHCA_OSM_RESWEEP_EVERY)
 		return;
 	vhca_log_error("LIDs %u and %u: %zu SMPs were not acknowledged; left to a heavy sweep",
 		       e->move.pair.lid[0], e->move.pair.lid[1], e->move.missing);
-	if (m->stats.repairing < VHCA_OSM_REPAIRS_MAX)
+	if (m->stats.repairing < VHCA_OSM_REPAIRS_MAX && !(known && e->move.pair.dynamic))
 		m->repairs[m->stats.repairing++] = e->move.pair;
 	ask_for_sweep(m, now, 0);
 }

@@ -34,17 +34,24 @@ static void drop_stale_plans(struct vhca_osm_mover *m)
 		drop_plan(e);
 }
 
-int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			struct vhca_osm_lid_plan *ret, struct vhca_error *err)
+static int make_plan(struct vhca_osm_mover *m, const struct vhca_osm_lids_promised *promised,
+		     struct vhca_osm_lid_move *move, struct vhca_osm_lid_plan *ret,
+		     struct vhca_error *err)
 {
 	int r;
 
 	*ret = (struct vhca_osm_lid_plan){.n = 0};
-	r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
+	r = m->ops->resolve(m->ctx, &move->want, promised, &move->pair, err);
 	move->changes = r == 0;
 	if (r == 0)
 		r = m->ops->plan(m->ctx, &move->pair, move->mode, ret, &move->cost, err);
 	return r < 0 ? r : 0;
+}
+
+int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_osm_lid_plan *ret, struct vhca_error *err)
+{
+	return make_plan(m, NULL, move, ret, err);
 }
 
 int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
@@ -57,19 +64,68 @@ int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *mov
 	return r;
 }
 
+/* ---- dynamic LIDs ---- */
+
+static bool is_given(const struct vhca_osm_entry *e)
+{
+	return e->move.want.dynamic == VHCA_OSM_LID_GIVEN;
+}
+
+static void promise(struct vhca_osm_lids_promised *promised, const struct vhca_osm_entry *e)
+{
+	if (!is_given(e) || !e->move.changes || e->move.pair.old_pf)
+		return;
+	vhca_osm_lid_set_add(&promised->lids, e->move.pair.lid[0]);
+	promised->n++;
+}
+
+/* Those that are planned have chosen, the others will. */
+static void look_at_promises(struct vhca_osm_mover *m)
+{
+	const struct vhca_osm_entry *e;
+
+	m->promised = (struct vhca_osm_lids_promised){.n = 0};
+	TAILQ_FOREACH (e, &m->queue, link)
+		if (e->planned)
+			promise(&m->promised, e);
+		else if (m->promised.n + m->promised.wanted < VHCA_OSM_LIDS_TOGETHER)
+			m->promised.wanted += is_given(e);
+}
+
+/* Is an earlier one of the same vGUID's LID on its way? What it will have then is not known yet. */
+static bool follows(const struct vhca_osm_mover *m, const struct vhca_osm_entry *e)
+{
+	const struct vhca_osm_entry *other;
+
+	if (!e->move.want.dynamic)
+		return false;
+	TAILQ_FOREACH (other, &m->batch, link)
+		if (other->move.want.dynamic && other->move.want.vguid == e->move.want.vguid)
+			return true;
+	TAILQ_FOREACH (other, &m->queue, link) {
+		if (other == e)
+			return false;
+		if (other->move.want.dynamic && other->move.want.vguid == e->move.want.vguid)
+			return true;
+	}
+	return false;
+}
+
 /* ---- who may begin ---- */
 
-/* Up to `end`, without it; NULL = all. */
-static bool meets_any(const struct vhca_osm_queue *queue, const struct vhca_osm_entry *end,
-		      const struct vhca_osm_entry *e)
+/* together: as if they began at once, where dynamic LIDs share their switches. */
+static bool meets_any(const struct vhca_osm_queue *queue, const struct vhca_osm_entry *e,
+		      bool together)
 {
 	const struct vhca_osm_entry *other;
 
 	TAILQ_FOREACH (other, queue, link) {
-		if (other == end)
+		bool share = together && other->move.pair.dynamic && e->move.pair.dynamic;
+
+		if (other == e) /* in the queue: those before it */
 			return false;
 		if (vhca_osm_pairs_meet(&other->move.pair, &e->move.pair) ||
-		    vhca_osm_switch_set_meets(&other->plan.switches, &e->plan.switches))
+		    (!share && vhca_osm_switch_set_meets(&other->plan.switches, &e->plan.switches)))
 			return true;
 	}
 	return false;
@@ -88,35 +144,53 @@ void vhca_osm_waiting_remove(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 	vhca_osm_waiting_tell(m);
 }
 
+static bool may_look(const struct vhca_osm_mover *m, const struct vhca_osm_entry *e, size_t seen,
+		     size_t chosen)
+{
+	size_t ahead = VHCA_OSM_MOVES_AHEAD, most = VHCA_OSM_MOVES_AT_ONCE;
+
+	if (e->move.want.dynamic)
+		ahead = most = VHCA_OSM_LIDS_TOGETHER;
+	return seen < ahead && m->stats.under_way + chosen < most;
+}
+
+/*
+ * What it would change now. That stays true until a sweep, or until a move begins that shares a
+ * port with it: then it is planned anew, and as the tables change when a move begins, not when it
+ * ends, the new plan holds for the time after that. False: it was refused.
+ */
+static bool plan(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (e->planned)
+		return true;
+	e->planned = make_plan(m, &m->promised, &e->move, &e->plan, &err) == 0;
+	m->promised.wanted -= is_given(e) && m->promised.wanted > 0;
+	if (e->planned) {
+		promise(&m->promised, e);
+		return true;
+	}
+	vhca_osm_waiting_remove(m, e);
+	vhca_osm_entry_refuse(m, e, &err);
+	return false;
+}
+
 void vhca_osm_waiting_choose(struct vhca_osm_mover *m)
 {
 	struct vhca_osm_entry *e = TAILQ_FIRST(&m->queue), *next;
 	size_t n = 0;
 
 	drop_stale_plans(m);
-	for (size_t seen = 0;
-	     e && seen < VHCA_OSM_MOVES_AHEAD && m->stats.under_way + n < VHCA_OSM_MOVES_AT_ONCE;
-	     seen++, e = next) {
-		struct vhca_error err = VHCA_ERROR_INIT;
-		int r;
-
+	look_at_promises(m);
+	for (size_t seen = 0; e && may_look(m, e, seen, n); seen++, e = next) {
 		next = TAILQ_NEXT(e, link);
-		/*
-		 * What it would change now. That stays true until a sweep, or until a move begins
-		 * that shares a port with it: then it is planned anew, and as the tables change
-		 * when a move begins, not when it ends, the new plan holds for the time after that.
-		 */
-		r = e->planned ? 0 : vhca_osm_mover_plan(m, &e->move, &e->plan, &err);
-		e->planned = r == 0;
-		if (r < 0) {
-			vhca_osm_waiting_remove(m, e);
-			vhca_osm_entry_refuse(m, e, &err);
-		} else if (!meets_any(&m->active, NULL, e) && !meets_any(&m->batch, NULL, e) &&
-			   !meets_any(&m->queue, e, e)) {
-			vhca_osm_waiting_remove(m, e);
-			TAILQ_INSERT_TAIL(&m->batch, e, link);
-			n++;
-		}
+		if (follows(m, e) || !plan(m, e) || meets_any(&m->active, e, false) ||
+		    meets_any(&m->batch, e, true) || meets_any(&m->queue, e, false))
+			continue;
+		vhca_osm_waiting_remove(m, e);
+		TAILQ_INSERT_TAIL(&m->batch, e, link);
+		n++;
 	}
 }
 
@@ -137,7 +211,7 @@ void vhca_osm_waiting_standby(struct vhca_osm_mover *m)
 		struct vhca_error err = VHCA_ERROR_INIT;
 
 		next = TAILQ_NEXT(e, link);
-		if (m->ops->resolve(m->ctx, &e->move.want, &pair, &err) >= 0)
+		if (m->ops->resolve(m->ctx, &e->move.want, NULL, &pair, &err) >= 0)
 			continue;
 		vhca_osm_waiting_remove(m, e);
 		vhca_osm_entry_refuse(m, e, &err);
@@ -246,7 +320,7 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err)
 {
 	struct vhca_osm_lid_pair pair;
-	int r = m->ops->resolve(m->ctx, &want->want, &pair, err);
+	int r = m->ops->resolve(m->ctx, &want->want, NULL, &pair, err);
 
 	return r < 0 ? r : vhca_osm_mover_queue(m, want, fn, arg, err);
 }

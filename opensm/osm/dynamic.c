@@ -72,16 +72,62 @@ static uint16_t highest_lid(const osm_opensm_t *osm)
 	return highest;
 }
 
+/* Of a block of 64; 0 = none */
+static uint16_t first_free(const bool *taken, size_t block, uint16_t highest, size_t *ret_n)
+{
+	uint16_t first = 0;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < VHCA_OSM_LFT_BLOCK; i++) {
+		size_t lid = block * VHCA_OSM_LFT_BLOCK + i;
+
+		if (lid == 0 || lid > highest || taken[lid])
+			continue;
+		first = first ? first : (uint16_t)lid;
+		++*ret_n;
+	}
+	return first;
+}
+
+/*
+ * The lowest one in a block that is sent in any case; else in the lowest block with room for all
+ * that wait, or in the one with most. 0 = none.
+ */
+static uint16_t choose_lid(const bool *taken, uint16_t highest,
+			   const struct vhca_osm_lids_promised *p)
+{
+	size_t wanted = p && p->wanted > 1 ? p->wanted : 1, most = 0;
+	uint16_t best = 0;
+
+	if (wanted > VHCA_OSM_LFT_BLOCK)
+		wanted = VHCA_OSM_LFT_BLOCK;
+	for (size_t block = 0; block * VHCA_OSM_LFT_BLOCK <= highest; block++) {
+		size_t n = 0;
+		uint16_t first = first_free(taken, block, highest, &n);
+
+		if (first && p && p->lids.bits[block]) /* a word for each block */
+			return first;
+		if (n > wanted)
+			n = wanted;
+		if (n > most) {
+			best = first;
+			most = n;
+		}
+	}
+	return best;
+}
+
 /* 0 = none */
-static uint16_t free_lid(const osm_opensm_t *osm)
+static uint16_t free_lid(const osm_opensm_t *osm, const struct vhca_osm_lids_promised *promised)
 {
 	VHCA_AUTO_FREE bool *taken = taken_lids(osm);
 	uint16_t highest = highest_lid(osm);
 
-	for (uint16_t lid = 1; taken && lid <= highest && lid < LIDS; lid++)
-		if (!taken[lid])
-			return lid;
-	return 0;
+	if (!taken)
+		return 0;
+	for (uint32_t lid = 0; promised && promised->n > 0 && lid < LIDS; lid++)
+		taken[lid] |= vhca_osm_lid_set_has(&promised->lids, (uint16_t)lid);
+	return choose_lid(taken, highest < LIDS ? highest : LIDS - 1, promised);
 }
 
 static bool known_lid(const osm_opensm_t *osm, uint64_t guid, uint16_t *ret)
@@ -290,19 +336,21 @@ static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **re
 }
 
 static int new_lid(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lids *t, uint64_t vguid,
-		   uint16_t *ret, struct vhca_error *err)
+		   const struct vhca_osm_lids_promised *promised, uint16_t *ret,
+		   struct vhca_error *err)
 {
+	size_t used = t->n + (promised ? promised->n : 0);
 	int r;
 
-	if (t->n >= t->max) {
+	if (used >= t->max) {
 		r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_lid", 0,
-				   "%zu dynamic LIDs are in use, %zu are allowed", t->n, t->max);
+				   "%zu dynamic LIDs are in use, %zu are allowed", used, t->max);
 		vhca_error_hint(err, "`dynamic` in section [lids] of vhcasm.conf, or withdraw one");
 		return r;
 	}
 	if (known_lid(osm, vguid, ret) && *ret <= highest_lid(osm))
 		return 0; /* that of a port which is here, or was */
-	*ret = free_lid(osm);
+	*ret = free_lid(osm, promised);
 	if (*ret)
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_lid", 0, "no LID up to %u is free",
@@ -329,8 +377,9 @@ static int resolve_freed(const osm_opensm_t *osm, const struct vhca_osm_dynamic_
 }
 
 int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t,
-			     const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
-			     struct vhca_error *err)
+			     const struct vhca_osm_lid_want *want,
+			     const struct vhca_osm_lids_promised *promised,
+			     struct vhca_osm_lid_pair *ret, struct vhca_error *err)
 {
 	const struct vhca_osm_dynamic_lid *row = vhca_osm_dynamic_lids_find(t, want->vguid);
 	const osm_port_t *pf = NULL;
@@ -350,7 +399,7 @@ int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm
 		ret->old_pf = row->pf_guid;
 		return row->pf_guid == want->port_guid;
 	}
-	return new_lid(osm, t, want->vguid, &ret->lid[0], err);
+	return new_lid(osm, t, want->vguid, promised, &ret->lid[0], err);
 }
 
 int vhca_osm_dynamic_check(const struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
@@ -390,6 +439,22 @@ bool vhca_osm_dynamic_copy(const struct osm_opensm *osm, const struct vhca_osm_d
 	*ret = (struct vhca_osm_copy){
 		.lid = row->lid, .from = cl_ntoh16(pf->lid), .sw = at.sw, .own = own_at.port};
 	return true;
+}
+
+int vhca_osm_dynamic_plan(const struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
+			  const struct vhca_osm_snapshot *s, struct vhca_osm_lid_plan *ret)
+{
+	const struct vhca_osm_dynamic_lid row = {
+		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
+	struct vhca_osm_copy copy = {.lid = row.lid};
+	bool changes;
+
+	if (pair->dynamic == VHCA_OSM_LID_FREED)
+		changes = vhca_osm_dynamic_may_drop(osm, &row);
+	else
+		changes = vhca_osm_dynamic_copy(osm, &row, s, &copy);
+	*ret = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
+	return changes ? vhca_osm_lid_copy_plan(&s->fabric, &copy, ret) : 0;
 }
 
 /* ---- the change ---- */

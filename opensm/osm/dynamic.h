@@ -48,8 +48,9 @@ void vhca_osm_dynamic_keep_room(struct osm_opensm *osm);
 
 /* Locked: who is who, see lid_ops.h. */
 int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t,
-			     const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
-			     struct vhca_error *err);
+			     const struct vhca_osm_lid_want *want,
+			     const struct vhca_osm_lids_promised *promised,
+			     struct vhca_osm_lid_pair *ret, struct vhca_error *err);
 /* Locked: are these still who they were? */
 int vhca_osm_dynamic_check(const struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
 			   struct vhca_error *err);
@@ -62,6 +63,12 @@ bool vhca_osm_dynamic_copy(const struct osm_opensm *osm, const struct vhca_osm_d
  */
 bool vhca_osm_dynamic_may_drop(const struct osm_opensm *osm,
 			       const struct vhca_osm_dynamic_lid *row);
+/*
+ * Locked: what changes for the pair. Nothing where the vGUID is at another hypervisor, and where a
+ * freed LID is a port's of its own. As vhca_osm_lid_copy_plan().
+ */
+int vhca_osm_dynamic_plan(const struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
+			  const struct vhca_osm_snapshot *s, struct vhca_osm_lid_plan *ret);
 /*
  * Exclusively locked: as it will be, or with `undo` as it was, in OpenSM's tables and ours. 0 or
  * -ENOMEM.

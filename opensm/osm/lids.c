@@ -180,6 +180,7 @@ static int find_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 
 /* What nobody has is freed already, whatever OpenSM is at. */
 static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_want *want,
+			   const struct vhca_osm_lids_promised *promised,
 			   struct vhca_osm_lid_pair *ret, struct vhca_error *err)
 {
 	osm_opensm_t *osm = lids->osm;
@@ -192,7 +193,7 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 	vhca_osm_lock_shared(osm);
 	r = check_subnet(lids, want->dynamic, err);
 	if (r == 0)
-		r = vhca_osm_dynamic_resolve(osm, lids->dynamic, want, ret, err);
+		r = vhca_osm_dynamic_resolve(osm, lids->dynamic, want, promised, ret, err);
 	vhca_osm_unlock(osm);
 	return r;
 }
@@ -219,7 +220,8 @@ static int check_keys(const struct vhca_osm_lids *lids, osm_port_t *const port[s
 	return 0;
 }
 
-static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
+static int resolve(void *ctx, const struct vhca_osm_lid_want *want,
+		   const struct vhca_osm_lids_promised *promised, struct vhca_osm_lid_pair *ret,
 		   struct vhca_error *err)
 {
 	osm_opensm_t *osm = osm_of(ctx);
@@ -227,7 +229,7 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 	int r;
 
 	if (want->dynamic)
-		return resolve_dynamic(ctx, want, ret, err);
+		return resolve_dynamic(ctx, want, promised, ret, err);
 	vhca_osm_lock_shared(osm);
 	r = find_ports(ctx, want, port, err);
 	if (r == 0) {
@@ -313,26 +315,6 @@ static int check_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 	return r < 0 ? r : vhca_osm_dynamic_check(lids->osm, pair, err);
 }
 
-/*
- * Nothing changes where the vGUID is at another hypervisor, and where a freed LID is a port's of
- * its own.
- */
-static int plan_copy(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
-		     const struct vhca_osm_snapshot *s, struct vhca_osm_lid_plan *ret)
-{
-	const struct vhca_osm_dynamic_lid row = {
-		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
-	struct vhca_osm_copy copy = {.lid = row.lid};
-	bool changes;
-
-	if (pair->dynamic == VHCA_OSM_LID_FREED)
-		changes = vhca_osm_dynamic_may_drop(lids->osm, &row);
-	else
-		changes = vhca_osm_dynamic_copy(lids->osm, &row, s, &copy);
-	*ret = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
-	return changes ? vhca_osm_lid_copy_plan(&s->fabric, &copy, ret) : 0;
-}
-
 static int plan_swap(const struct vhca_osm_lids *lids, struct vhca_osm_swap *swap,
 		     osm_port_t *const port[static 2], const struct vhca_osm_snapshot *s,
 		     struct vhca_osm_lid_plan *ret)
@@ -366,7 +348,7 @@ static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_
 		return r;
 	r = vhca_osm_kept_snapshot_get(lids->kept, lids->osm, &s);
 	if (r == 0)
-		r = pair->dynamic ? plan_copy(lids, pair, s, ret)
+		r = pair->dynamic ? vhca_osm_dynamic_plan(lids->osm, pair, s, ret)
 				  : plan_swap(lids, &swap, port, s, ret);
 	if (r == -ENOMEM)
 		return vhca_error_no_memory(err, "move");
@@ -378,6 +360,17 @@ static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_
 	return 0;
 }
 
+static int check_reserved(const struct vhca_osm_lid_plan *plan, const struct vhca_osm_lid_plan *old,
+			  struct vhca_error *err)
+{
+	for (size_t i = 0; i < plan->switches.n; i++)
+		if (!vhca_osm_switch_set_has(&old->switches, plan->switches.guids[i]))
+			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE,
+					      VHCA_CODE_CHANGED_MEANWHILE, 0,
+					      "the ways through the subnet have changed meanwhile");
+	return 0;
+}
+
 /* After a sweep: OpenSM may have computed other ways since `old` reserved its switches. */
 static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 		      enum vhca_osm_move_mode mode, const struct vhca_osm_lid_plan *old,
@@ -385,11 +378,7 @@ static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 {
 	int r = plan_now(lids, pair, mode, ret, err);
 
-	for (size_t i = 0; r == 0 && i < ret->switches.n; i++)
-		if (!vhca_osm_switch_set_has(&old->switches, ret->switches.guids[i]))
-			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE,
-					   0, "the ways through the subnet have changed meanwhile");
-	return r;
+	return r == 0 ? check_reserved(ret, old, err) : r;
 }
 
 /* Of a LID that goes to another port, the port stays where it is. The lock is held. */
@@ -651,6 +640,12 @@ static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 	lids->keys_lack |= missing_keys(lids, pair) > 0;
 }
 
+static bool holds_still(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_plan *plan)
+{
+	return vhca_osm_kept_snapshot_holds(lids->kept, plan->tables) &&
+	       vhca_osm_routing_computations(lids->routing) == plan->computations;
+}
+
 /*
  * The plan holds until a sweep: nobody else changes what is under these LIDs meanwhile (mover.h). A
  * sweep begins in between only if our thread has kept the gate for too long.
@@ -667,8 +662,7 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	int r;
 
 	vhca_osm_lock_exclusive(osm);
-	holds = vhca_osm_kept_snapshot_holds(lids->kept, plan->tables) &&
-		vhca_osm_routing_computations(lids->routing) == plan->computations;
+	holds = holds_still(lids, plan);
 	r = holds ? check_pair(lids, pair, port, err)
 		  : plan_again(lids, pair, mode, plan, &renewed, err);
 	if (r == 0)
@@ -676,6 +670,73 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	vhca_osm_unlock(osm);
 	vhca_osm_lid_plan_done(&renewed);
 	return r;
+}
+
+/*
+ * The tables of one. s: those of now, which are looked at once for all that go together: in a sweep
+ * that is most of what a plan costs.
+ */
+static int change_part(struct vhca_osm_lids *lids, const struct vhca_osm_snapshot *s,
+		       const struct vhca_osm_lid_part *part, struct vhca_error *err)
+{
+	const struct vhca_osm_lid_pair *pair = part->pair;
+	bool holds = holds_still(lids, part->plan);
+	struct vhca_osm_lid_plan renewed = {.n = 0};
+	osm_port_t *port[2];
+	int r = check_pair(lids, pair, port, err);
+
+	if (r == 0 && !holds && vhca_osm_dynamic_plan(lids->osm, pair, s, &renewed) < 0)
+		r = vhca_error_no_memory(err, "LID");
+	if (r == 0 && !holds)
+		r = check_reserved(&renewed, part->plan, err);
+	if (r == 0) {
+		change_tables(lids, pair, holds ? part->plan : &renewed);
+		vhca_osm_routing_copied(lids->routing, pair->lid,
+					pair->dynamic == VHCA_OSM_LID_GIVEN);
+	}
+	vhca_osm_lid_plan_done(&renewed);
+	return r;
+}
+
+static size_t send_together(void *ctx, struct vhca_osm_lid_part *parts, size_t n)
+{
+	struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	const struct vhca_osm_snapshot *s;
+	size_t smps;
+	int r;
+
+	vhca_osm_lock_exclusive(osm);
+	r = vhca_osm_kept_snapshot_get(lids->kept, osm, &s);
+	for (size_t i = 0; i < n; i++)
+		parts[i].refused =
+			r < 0 ? vhca_error_set(&parts[i].err, VHCA_ERR_UNAVAILABLE, "cannot_plan",
+					       -r, "LID %u", parts[i].pair->lid[0])
+			      : change_part(lids, s, &parts[i], &parts[i].err);
+	smps = vhca_osm_smps_together(osm, parts, n, true);
+	vhca_osm_unlock(osm);
+	for (size_t i = 0; i < n; i++) {
+		parts[i].cost->lft_smps = parts[i].blocks;
+		parts[i].cost->port_smps = parts[i].ports;
+	}
+	return smps;
+}
+
+static size_t missing_together(void *ctx, struct vhca_osm_lid_part *parts, size_t n)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	bool resend = false;
+	size_t missing;
+
+	for (size_t i = 0; i < n; i++)
+		resend |= parts[i].resend;
+	if (resend)
+		vhca_osm_lock_exclusive(osm);
+	else
+		vhca_osm_lock_shared(osm);
+	missing = vhca_osm_smps_together(osm, parts, n, false);
+	vhca_osm_unlock(osm);
+	return missing;
 }
 
 /* A byte that OpenSM's sweeper writes. */
@@ -706,8 +767,10 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.remember = remember,
 	.drain = drain,
 	.send = send_move,
+	.send_together = send_together,
 	.send_keys = send_keys,
 	.missing = missing,
+	.missing_together = missing_together,
 	.check_done = check_done,
 	.is_master = is_master,
 	.timeout_ms = timeout_ms,

@@ -173,3 +173,81 @@ size_t vhca_osm_smps_ports(struct osm_opensm *osm, const struct vhca_osm_lid_pai
 	}
 	return n;
 }
+
+/* ---- dynamic LIDs that go together ---- */
+
+static unsigned int block_number(const struct vhca_osm_lid_part *part)
+{
+	return part->pair->lid[0] / VHCA_OSM_LFT_BLOCK;
+}
+
+/* The first one with its block, at the same switches: of both the same is missing. */
+static size_t first_like(const struct vhca_osm_lid_part *parts, size_t i)
+{
+	const struct vhca_osm_switch_set *at = &parts[i].plan->switches;
+
+	for (size_t j = 0; j < i; j++) {
+		const struct vhca_osm_switch_set *other = &parts[j].plan->switches;
+
+		if (!parts[j].refused && block_number(&parts[j]) == block_number(&parts[i]) &&
+		    other->n == at->n &&
+		    (at->n == 0 ||
+		     memcmp(other->guids, at->guids, at->n * sizeof(*at->guids)) == 0))
+			return j;
+	}
+	return i;
+}
+
+/* Has an earlier one the same block there? If it sends: one that does that, too. */
+static bool counted(const struct vhca_osm_lid_part *parts, size_t i, uint64_t guid, bool sends)
+{
+	for (size_t j = 0; j < i; j++)
+		if (!parts[j].refused && (!sends || parts[j].resend) &&
+		    block_number(&parts[j]) == block_number(&parts[i]) &&
+		    vhca_osm_switch_set_has(&parts[j].plan->switches, guid))
+			return true;
+	return false;
+}
+
+/* Of one that is the first of its like; returns those that no earlier one has. */
+static size_t part_difference(osm_opensm_t *osm, struct vhca_osm_lid_part *parts, size_t i)
+{
+	const struct vhca_osm_switch_set *at = &parts[i].plan->switches;
+	const uint16_t lid = parts[i].pair->lid[0];
+	const struct vhca_osm_lid_pair own = {.lid = {lid, lid}};
+	size_t n = 0;
+
+	parts[i].blocks = 0;
+	for (size_t s = 0; s < at->n; s++) {
+		osm_switch_t *sw = osm_get_switch_by_guid(&osm->subn, cl_hton64(at->guids[s]));
+
+		if (!sw || switch_difference(osm, &own, sw, WANTED, false) == 0)
+			continue;
+		parts[i].blocks++;
+		n += !counted(parts, i, at->guids[s], false);
+		if (parts[i].resend && !counted(parts, i, at->guids[s], true))
+			(void)switch_difference(osm, &own, sw, WANTED, true);
+	}
+	return n;
+}
+
+size_t vhca_osm_smps_together(struct osm_opensm *osm, struct vhca_osm_lid_part *parts, size_t n,
+			      bool all)
+{
+	size_t blocks = 0;
+
+	for (size_t i = 0; i < n; i++)
+		parts[i].resend |= all;
+	for (size_t i = 0; i < n; i++) {
+		size_t first = first_like(parts, i);
+
+		if (parts[i].refused)
+			continue;
+		parts[i].ports = vhca_osm_smps_ports(osm, parts[i].pair, parts[i].resend);
+		if (first == i)
+			blocks += part_difference(osm, parts, i);
+		else
+			parts[i].blocks = parts[first].blocks;
+	}
+	return blocks;
+}

@@ -23,6 +23,13 @@ struct osm_port;
 size_t vhca_osm_smps_blocks(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
 			    const struct vhca_osm_switch_set *at, bool send);
 /*
+ * Of dynamic LIDs that go together, at the switches of their plans: fills blocks and ports of each,
+ * and sends each block that differs once to a switch, if `all`, or else of those with `resend`.
+ * Those that were refused are passed over. Returns how many blocks differ, each once.
+ */
+size_t vhca_osm_smps_together(struct osm_opensm *osm, struct vhca_osm_lid_part *parts, size_t n,
+			      bool all);
+/*
  * The same of tables in which the pair's LIDs are dropped. OpenSM's own tables do not know of it:
  * to it, what was drained differs.
  */

@@ -129,9 +129,10 @@ static const struct vhca_osm_subnet_ops subnet = {
 
 /* Even LIDs are where they are wanted, odd ones nowhere: nothing is to be moved. */
 static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
+			const struct vhca_osm_lids_promised *promised,
 			struct vhca_osm_lid_pair *ret, struct vhca_error *err)
 {
-	(void)ctx;
+	(void)ctx, (void)promised;
 	if (want->lid & 1)
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_lid", 0, "fake");
 	*ret = (struct vhca_osm_lid_pair){.guid = {want->port_guid, want->port_guid},

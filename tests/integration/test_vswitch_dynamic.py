@@ -32,9 +32,9 @@ class Case(unittest.TestCase):
             self.net.take(*place)
         self.epoch = 0
 
-    def manager(self, engine="minhop", limit=16, conf="", listen=None):
+    def manager(self, engine="minhop", limit=16, conf="", listen=None, slow=None):
         self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n{conf}", conf=f"[lids]\ndynamic = {limit}",
-                                   counter=os.environ["VHCA_SMPCOUNT_LIB"], listen=listen)
+                                   counter=os.environ["VHCA_SMPCOUNT_LIB"], listen=listen, slow=slow)
         self.sm.start()
         self.lids = vswitches.lids(self.sm)
         self.assertEqual(len(self.lids), vswitches.HYPERVISORS)
@@ -49,6 +49,25 @@ class Case(unittest.TestCase):
         self.epoch += 1
         return self.sm.api.call("PUT", f"/v1/bindings/{vguid}", {
             "epoch": self.epoch, "port_guid": fabric.port_guid(host), "gid_index": 0, "pkeys": [], "lid_policy": "dynamic"}, timeout)
+
+    def report(self, vguid, host, epoch):
+        if not host:
+            return self.sm.api.call("DELETE", f"/v1/bindings/{vguid}?epoch={epoch}", timeout=70)
+        return self.sm.api.call("PUT", f"/v1/bindings/{vguid}", {"epoch": epoch, "port_guid": fabric.port_guid(host), "gid_index": 0,
+                                                                 "pkeys": [], "lid_policy": "dynamic"}, 70)
+
+    def together(self, requests):
+        """Their answers; all are sent at the same time."""
+        answers = [None] * len(requests)
+
+        def run(i):
+            answers[i] = requests[i]()
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(requests))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return answers
 
     def broken_off(self, *args):
         try:
@@ -516,25 +535,6 @@ class Limits(Case):
         self.assertEqual(self.heavy_sweep(), 0)
         self.check_all(given, "in the end")
         self.end()
-
-    def report(self, vguid, host, epoch):
-        if not host:
-            return self.sm.api.call("DELETE", f"/v1/bindings/{vguid}?epoch={epoch}", timeout=70)
-        return self.sm.api.call("PUT", f"/v1/bindings/{vguid}", {"epoch": epoch, "port_guid": fabric.port_guid(host), "gid_index": 0,
-                                                                 "pkeys": [], "lid_policy": "dynamic"}, 70)
-
-    def together(self, requests):
-        """Their answers; all are sent at the same time."""
-        answers = [None] * len(requests)
-
-        def run(i):
-            answers[i] = requests[i]()
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(requests))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return answers
 
     def check_all(self, given, when):
         """Each has its own LID by its PF's ways; LIDs that nobody has are dropped."""

@@ -32,10 +32,12 @@ struct world {
 };
 
 /* A withdrawal asks whether a dynamic LID has to be freed: none ever. */
-static int no_lid(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
+static int no_lid(void *ctx, const struct vhca_osm_lid_want *want,
+		  const struct vhca_osm_lids_promised *promised, struct vhca_osm_lid_pair *ret,
 		  struct vhca_error *err)
 {
 	(void)ctx;
+	(void)promised;
 	(void)want;
 	(void)ret;
 	(void)err;

@@ -28,7 +28,46 @@ static int resolve_freed(const struct world *w, const struct vhca_osm_lid_want *
 	return 0;
 }
 
+uint16_t world_lid_of(const struct world *w, uint64_t vguid)
+{
+	for (uint16_t lid = 1; lid < WORLD_LIDS; lid++)
+		if (w->owner[lid] == vguid)
+			return lid;
+	return 0;
+}
+
+static size_t count_given(const struct world *w)
+{
+	size_t n = 0;
+
+	for (size_t lid = 1; lid < WORLD_LIDS; lid++)
+		n += w->pf[lid] != 0;
+	return n;
+}
+
+static int resolve_given(const struct world *w, const struct vhca_osm_lid_want *want,
+			 const struct vhca_osm_lids_promised *promised,
+			 struct vhca_osm_lid_pair *ret, struct vhca_error *err)
+{
+	uint16_t lid = world_lid_of(w, want->vguid);
+
+	*ret = (struct vhca_osm_lid_pair){.guid = {want->vguid, want->port_guid},
+					  .lid = {lid, world_lid_of(w, want->port_guid)},
+					  .dynamic = want->dynamic,
+					  .old_pf = w->pf[lid]};
+	if (lid)
+		return w->pf[lid] == want->port_guid;
+	if (w->limit && count_given(w) + (promised ? promised->n : 0) >= w->limit)
+		return refuse(err, "no_free_lid");
+	for (lid = 1; lid < WORLD_LIDS - 1; lid++)
+		if (!w->owner[lid] && !(promised && vhca_osm_lid_set_has(&promised->lids, lid)))
+			break;
+	ret->lid[0] = lid;
+	return 0;
+}
+
 static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
+			const struct vhca_osm_lids_promised *promised,
 			struct vhca_osm_lid_pair *ret, struct vhca_error *err)
 {
 	struct world *w = ctx;
@@ -40,6 +79,8 @@ static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
 		return refuse(err, "not_master");
 	if (want->dynamic == VHCA_OSM_LID_FREED)
 		return resolve_freed(w, want, ret);
+	if (want->dynamic == VHCA_OSM_LID_GIVEN)
+		return resolve_given(w, want, promised, ret, err);
 	if (!w->owner[lid])
 		return refuse(err, "unknown_lid");
 	for (uint16_t l = 1; l < WORLD_LIDS; l++)
@@ -49,6 +90,14 @@ static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
 			return lid == l;
 		}
 	return refuse(err, "unknown_port");
+}
+
+static void plan_everywhere(struct vhca_osm_switch_set *at)
+{
+	assert_int_equal(vhca_osm_switch_set_init(at, LEAVES + 1), 0);
+	for (uint64_t leaf = 0; leaf < LEAVES; leaf++)
+		vhca_osm_switch_set_add(at, leaf + 1);
+	vhca_osm_switch_set_add(at, SPINE);
 }
 
 static int fake_plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
@@ -64,6 +113,10 @@ static int fake_plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	*ret = (struct vhca_osm_lid_plan){.mode = mode, .tables = pair->guid[0] ^ pair->guid[1]};
 	*ret_cost = (struct vhca_osm_lid_cost){
 		.mode = mode, .switches = 3, .lft_smps = 4, .port_smps = 2};
+	if (pair->dynamic == VHCA_OSM_LID_GIVEN) {
+		plan_everywhere(at);
+		return 0;
+	}
 	assert_int_equal(vhca_osm_switch_set_init(at, 3), 0);
 	vhca_osm_switch_set_add(at, b + 1); /* 0 is no GUID */
 	if (a != b) {
@@ -84,6 +137,10 @@ static int fake_remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_
 	vhca_osm_mover_stats(w->m, &w->saving);
 	for (size_t p = 0; p < n; p++) {
 		w->remembered++;
+		if (pairs[p].dynamic == VHCA_OSM_LID_GIVEN) {
+			w->file[pairs[p].lid[0]] = undo && !pairs[p].old_pf ? 0 : pairs[p].guid[0];
+			continue;
+		}
 		for (int i = 0; i < 2; i++)
 			w->file[pairs[p].lid[i]] = pairs[p].guid[undo ? i : 1 - i];
 	}
@@ -147,19 +204,31 @@ static int fake_send(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	return 0;
 }
 
-static void fake_send_keys(void *ctx)
+/* Nobody is at any switch but those who are given one at the same time. */
+static int give(struct world *w, const struct vhca_osm_lid_pair *pair, struct vhca_error *err)
 {
-	struct world *w = ctx;
+	uint16_t lid = pair->lid[0];
 
-	w->keys_sent += w->keys_lack;
-	w->keys_lack = false;
+	assert_int_equal(w->file[lid], pair->guid[0]); /* durable before the first effect */
+	assert_false(vhca_osm_gate_is_sweeping(&w->gate));
+	assert_int_equal(w->owner[lid], pair->old_pf ? pair->guid[0] : 0);
+	for (size_t leaf = 0; leaf < LEAVES; leaf++)
+		assert_false(w->busy[leaf]);
+	if (w->refuse_send || w->refuse_send_to == pair->guid[0])
+		return refuse(err, "changed_meanwhile");
+	w->sent++;
+	w->owner[lid] = pair->guid[0];
+	w->pf[lid] = pair->guid[1];
+	return 0;
 }
 
 static size_t fake_missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 			   const struct vhca_osm_switch_set *at, bool resend)
 {
 	struct world *w = ctx;
-	size_t *lost = &w->lost[leaf_of(pair->guid[0])];
+	bool given = pair->dynamic == VHCA_OSM_LID_GIVEN;
+	size_t *lost =
+		given ? &w->lost_blocks[pair->lid[0] / 64] : &w->lost[leaf_of(pair->guid[0])];
 	size_t missing = w->missing + *lost;
 
 	(void)at;
@@ -170,6 +239,53 @@ static size_t fake_missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 			w->missing = *lost = 0;
 	}
 	return missing;
+}
+
+static size_t fake_missing_together(void *ctx, struct vhca_osm_lid_part *parts, size_t n)
+{
+	struct world *w = ctx;
+	size_t most = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		parts[i].blocks = fake_missing(w, parts[i].pair, NULL, parts[i].resend);
+		most = parts[i].blocks > most ? parts[i].blocks : most;
+	}
+	return most;
+}
+
+/* As many SMPs as blocks; a switch more or less is not this one's business. */
+static size_t fake_send_together(void *ctx, struct vhca_osm_lid_part *parts, size_t n)
+{
+	struct world *w = ctx;
+	bool sent[WORLD_LIDS / 64 + 1] = {false};
+	size_t blocks = 0;
+
+	w->together++;
+	w->parts = n;
+	for (size_t i = 0; i < n; i++) {
+		const struct vhca_osm_lid_pair *pair = parts[i].pair;
+		bool *block = &sent[pair->lid[0] / 64];
+
+		if (pair->dynamic == VHCA_OSM_LID_GIVEN)
+			parts[i].refused = give(w, pair, &parts[i].err);
+		else
+			parts[i].refused = fake_send(w, pair, parts[i].plan->mode, parts[i].plan,
+						     parts[i].cost, &parts[i].err);
+		if (parts[i].refused < 0)
+			continue;
+		blocks += !*block;
+		*block = true;
+	}
+	(void)fake_missing_together(w, parts, n);
+	return blocks;
+}
+
+static void fake_send_keys(void *ctx)
+{
+	struct world *w = ctx;
+
+	w->keys_sent += w->keys_lack;
+	w->keys_lack = false;
 }
 
 static int fake_check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err)
@@ -205,6 +321,8 @@ static const struct vhca_osm_lid_ops ops = {.resolve = fake_resolve,
 					    .remember = fake_remember,
 					    .drain = fake_drain,
 					    .send = fake_send,
+					    .send_together = fake_send_together,
+					    .missing_together = fake_missing_together,
 					    .send_keys = fake_send_keys,
 					    .missing = fake_missing,
 					    .check_done = fake_check_done,
@@ -220,7 +338,8 @@ static void on_answer(void *arg, const struct vhca_osm_lid_move *move, const str
 	w->got = *move;
 	(void)snprintf(w->code, sizeof(w->code), "%s", err ? err->code : "");
 	w->hinted = err && err->hint[0];
-	if (move->changes && (!err || w->keys_missing)) {
+	if (move->changes && move->want.dynamic != VHCA_OSM_LID_GIVEN &&
+	    (!err || w->keys_missing)) {
 		assert_false(w->keys_lack);
 		occupy(w, &move->pair, false);
 	}
@@ -258,6 +377,14 @@ void world_submit_freed(struct world *w, uint16_t lid, uint64_t vguid)
 							.vguid = vguid,
 							.port_guid = PORT_B,
 							.dynamic = VHCA_OSM_LID_FREED}};
+
+	assert_int_equal(vhca_osm_mover_submit(w->m, &want, on_answer, w, NULL), 0);
+}
+
+void world_submit_given(struct world *w, uint64_t vguid, uint64_t pf)
+{
+	const struct vhca_osm_lid_move want = {
+		.want = {.vguid = vguid, .port_guid = pf, .dynamic = VHCA_OSM_LID_GIVEN}};
 
 	assert_int_equal(vhca_osm_mover_submit(w->m, &want, on_answer, w, NULL), 0);
 }

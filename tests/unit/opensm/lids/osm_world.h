@@ -14,7 +14,7 @@
 #include "tests/unit/unit.h"
 
 #define LEAVES	   20
-#define WORLD_LIDS (10 * LEAVES)
+#define WORLD_LIDS (10 * LEAVES + 400) /* the rest is free */
 #define SPINE	   UINT64_C(0x1000)
 #define TIMEOUT	   1000
 
@@ -41,6 +41,11 @@ struct world {
 	bool keys_lack;	     /* of a move that was sent */
 	int keys_sent;
 	bool busy[LEAVES], spine_busy;
+	/* Dynamic LIDs: of each LID the PF, how many there may be, what is lost of each block. */
+	uint64_t pf[WORLD_LIDS];
+	size_t limit, lost_blocks[WORLD_LIDS / 64 + 1];
+	int together; /* times that some were sent ... */
+	size_t parts; /* ... so many, last */
 	struct vhca_osm_gate gate;
 	struct vhca_osm_mover *m;
 
@@ -61,6 +66,10 @@ void world_check_and_queue(struct world *w, uint16_t lid, uint64_t port);
  * Of a PF that is away, PORT_B: the dynamic LID of a vGUID, which is not its own if another one's.
  */
 void world_submit_freed(struct world *w, uint16_t lid, uint64_t vguid);
+/* A dynamic LID at a PF: a port of the world's. Every switch changes. */
+void world_submit_given(struct world *w, uint64_t vguid, uint64_t pf);
+/* 0 = none */
+uint16_t world_lid_of(const struct world *w, uint64_t vguid);
 struct vhca_osm_mover_stats world_stats(const struct world *w);
 
 /* A sweeper in a thread of its own, to be joined. */
