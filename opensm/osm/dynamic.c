@@ -29,16 +29,16 @@
 /* ---- which LIDs are free ---- */
 
 /*
- * By LID: kept for a port that is here or away, or that of a port. The caller frees; NULL: no
- * memory.
+ * By LID, up to `top`: kept for a port that is here or away, or that of a port. The caller frees;
+ * NULL: no memory.
  */
-static bool *taken_lids(const osm_opensm_t *osm)
+static bool *taken_lids(const osm_opensm_t *osm, uint16_t top)
 {
 	bool *taken = calloc(LIDS, sizeof(*taken));
 
 	if (!taken)
 		return NULL;
-	for (size_t lid = 1; lid < LIDS; lid++)
+	for (size_t lid = 1; lid <= top && lid < LIDS; lid++)
 		taken[lid] = osm->sm.lid_mgr.used_lids[lid] != 0;
 	VHCA_OSM_FOREACH_PORT (port, &osm->subn) {
 		uint16_t lid = cl_ntoh16(port->lid);
@@ -54,7 +54,7 @@ static bool *taken_lids(const osm_opensm_t *osm)
 
 size_t vhca_osm_free_lids(const struct osm_opensm *osm)
 {
-	VHCA_AUTO_FREE bool *taken = taken_lids(osm);
+	VHCA_AUTO_FREE bool *taken = taken_lids(osm, osm->subn.max_ucast_lid_ho);
 	size_t n = 0;
 
 	for (size_t lid = 1; taken && lid <= osm->subn.max_ucast_lid_ho && lid < LIDS; lid++)
@@ -120,14 +120,16 @@ static uint16_t choose_lid(const bool *taken, uint16_t highest,
 /* 0 = none */
 static uint16_t free_lid(const osm_opensm_t *osm, const struct vhca_osm_lids_promised *promised)
 {
-	VHCA_AUTO_FREE bool *taken = taken_lids(osm);
 	uint16_t highest = highest_lid(osm);
+	VHCA_AUTO_FREE bool *taken = taken_lids(osm, highest);
 
+	if (highest >= LIDS)
+		highest = LIDS - 1;
 	if (!taken)
 		return 0;
-	for (uint32_t lid = 0; promised && promised->n > 0 && lid < LIDS; lid++)
+	for (size_t lid = 0; promised && promised->n > 0 && lid <= highest; lid++)
 		taken[lid] |= vhca_osm_lid_set_has(&promised->lids, (uint16_t)lid);
-	return choose_lid(taken, highest < LIDS ? highest : LIDS - 1, promised);
+	return choose_lid(taken, highest, promised);
 }
 
 static bool known_lid(const osm_opensm_t *osm, uint64_t guid, uint16_t *ret)
@@ -286,7 +288,8 @@ static int raise_top(osm_opensm_t *osm, uint16_t top)
 
 void vhca_osm_dynamic_make_room(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t)
 {
-	VHCA_AUTO_FREE bool *taken = t->n < t->max ? taken_lids(osm) : NULL;
+	VHCA_AUTO_FREE bool *taken =
+		t->n < t->max ? taken_lids(osm, osm->subn.max_ucast_lid_ho) : NULL;
 	uint16_t max = osm->subn.max_ucast_lid_ho, top = 0, more = 0;
 
 	for (size_t i = 0; i < t->n; i++)
