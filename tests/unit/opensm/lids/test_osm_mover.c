@@ -53,21 +53,6 @@ static void a_move_ends_with_the_last_acknowledgement(void **state)
 	assert_int_equal(vhca_osm_mover_deadline(w->m, 10), UINT64_MAX);
 }
 
-/* The plugin's health is answered meanwhile, and a disk may take its time. */
-static void those_whose_file_is_written_are_counted(void **state)
-{
-	struct world *w = *state;
-
-	world_submit(w, 1, PORT_B);
-	(void)usleep(2000);
-	vhca_osm_mover_run(w->m, 0);
-	assert_int_equal(w->saved, 1);
-	assert_true(w->saving.oldest_us >= 2000);
-	assert_int_equal(w->saving.queued, 1);
-	assert_int_equal(w->saving.under_way, 0);
-	assert_int_equal(world_stats(w).queued, 0);
-}
-
 static bool is_due(const struct world *w)
 {
 	return vhca_osm_mover_deadline(w->m, 5) == 5;
@@ -768,7 +753,6 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(a_move_ends_with_the_last_acknowledgement),
-		CASE(those_whose_file_is_written_are_counted),
 		CASE(as_many_answers_as_are_missing_are_waited_for),
 		CASE(what_drops_is_waited_for_like_what_is_sent),
 		CASE(what_is_so_already_changes_nothing),

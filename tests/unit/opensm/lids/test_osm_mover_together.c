@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/unit/opensm/lids/osm_world.h"
 
@@ -222,6 +223,21 @@ static void a_file_that_cannot_be_written_refuses_them_all(void **state)
 	assert_true(vhca_osm_gate_sweep_begin(&w->gate));
 }
 
+/* The plugin's health is answered meanwhile, and a disk may take its time. */
+static void those_whose_file_is_written_are_counted(void **state)
+{
+	struct world *w = *state;
+
+	inside(w, 0);
+	(void)usleep(2000);
+	vhca_osm_mover_run(w->m, 0);
+	assert_int_equal(w->saved, 1);
+	assert_true(w->saving.oldest_us >= 2000);
+	assert_int_equal(w->saving.queued, 1);
+	assert_int_equal(w->saving.under_way, 0);
+	assert_int_equal(world_stats(w).queued, 0);
+}
+
 static void freeing_refuses_all_of_them(void **state)
 {
 	struct world *w = *state;
@@ -413,6 +429,7 @@ int main(void)
 		CASE(one_that_is_repaired_holds_up_nobody_else),
 		CASE(a_refusal_disturbs_nobody_else),
 		CASE(a_file_that_cannot_be_written_refuses_them_all),
+		CASE(those_whose_file_is_written_are_counted),
 		CASE(freeing_refuses_all_of_them),
 		CASE(a_move_is_drained_before_it_is_sent),
 		CASE(what_does_not_drain_is_changed_all_the_same),
