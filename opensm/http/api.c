@@ -48,15 +48,24 @@ static void answer_waiting(struct vhca_osm_api *api, int r, const struct vhca_er
 	for (size_t i = 0; i < api->n_waiting; i++) {
 		struct waiting *w = &api->waiting[i];
 
-		if (r == 0) {
+		if (r < 0) {
+			(void)json_object_put(w->body);
+			vhca_http_reply_error(w->req, err);
+		} else if (w->moves) {
+			vhca_osm_api_move_lid(api->mover, &api->recent, w->req, &w->want, w->body);
+		} else {
 			vhca_http_reply(w->req, 200,
 					w->answer ? w->answer(api->service, w->guid) : w->body);
-			continue;
 		}
-		(void)json_object_put(w->body);
-		vhca_http_reply_error(w->req, err);
 	}
 	api->n_waiting = 0;
+}
+
+static void make_durable(struct vhca_osm_api *api)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	answer_waiting(api, vhca_osm_service_commit(api->service, &err), &err);
 }
 
 /* Makes everything durable and lets the waiting senders know, when OpenSM's tables can be had: what
@@ -75,11 +84,30 @@ static void flush(struct vhca_osm_api *api)
 
 static void reply_when_durable(struct vhca_osm_api *api, const struct waiting *w)
 {
-	struct vhca_error err = VHCA_ERROR_INIT;
-
 	if (api->n_waiting == VHCA_OSM_CONNECTIONS_MAX)
-		answer_waiting(api, vhca_osm_service_commit(api->service, &err), &err);
+		make_durable(api);
 	api->waiting[api->n_waiting++] = *w;
+}
+
+/*
+ * The LIDs of reports that arrive together are asked for together: one of them alone would change
+ * each switch.
+ */
+static void move_when_durable(struct vhca_osm_api *api, struct vhca_http_request *req,
+			      const struct vhca_osm_lid_want *want, struct json_object *body)
+{
+	reply_when_durable(
+		api, &(struct waiting){.req = req, .body = body, .moves = true, .want = *want});
+}
+
+/* Is a dynamic LID of this vGUID waited for? */
+static bool waits_for_lid(const struct vhca_osm_api *api, uint64_t vguid)
+{
+	for (size_t i = 0; i < api->n_waiting; i++)
+		if (api->waiting[i].moves && api->waiting[i].want.dynamic &&
+		    api->waiting[i].want.vguid == vguid)
+			return true;
+	return vhca_osm_mover_has_queued(api->mover, vguid);
 }
 
 /* A refusal because of the epoch says what is known, so that the sender can go on from there. */
@@ -151,28 +179,21 @@ static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *
 
 /* ---- handlers ---- */
 
-/* What the vGUID of a binding wants that is to have a LID of its own. */
-static struct vhca_osm_lid_want dynamic_lid(const struct vhca_osm_binding *b)
-{
-	return (struct vhca_osm_lid_want){
-		.port_guid = b->port_guid, .vguid = b->vguid, .dynamic = VHCA_OSM_LID_GIVEN};
-}
-
 /* What the LID is refused for is known before the binding changes. */
 static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 			struct vhca_osm_binding *b, const struct vhca_osm_proof *proof,
 			struct vhca_error *err)
 {
-	struct vhca_osm_lid_move move = {.want = dynamic_lid(b)};
+	struct vhca_osm_lid_move move = {.want = vhca_osm_wanted_dynamic(b)};
 	struct vhca_osm_eviction ev;
 	int r = vhca_osm_mover_check(api->mover, &move, err);
 
 	if (r == 0)
 		r = put_spoken(api, req, b, proof, 0, &ev, err);
-	if (r < 0)
-		return r;
-	return vhca_osm_api_move_lid(api->service, api->mover, &api->recent, req, &move,
-				     vhca_osm_json_binding_now(api->service, b->vguid), err);
+	if (r == 0)
+		move_when_durable(api, req, &move.want,
+				  vhca_osm_json_binding_now(api->service, b->vguid));
+	return r;
 }
 
 static void put_binding(void *ctx, struct vhca_http_request *req)
@@ -242,10 +263,10 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0 && port_guid)
 		r = pin(api, req, port_guid, &err);
 	/* Behind the request for it, whose sender may be gone. */
-	frees = !keep && (move.changes || vhca_osm_mover_has_queued(api->mover, vguid));
+	frees = !keep && (move.changes || waits_for_lid(api, vguid));
 	if (r == 0 && frees)
-		r = vhca_osm_api_move_lid(api->service, api->mover, &api->recent, req, &move,
-					  vhca_osm_json_binding_now(api->service, vguid), &err);
+		move_when_durable(api, req, &move.want,
+				  vhca_osm_json_binding_now(api->service, vguid));
 	if (r < 0)
 		refuse(api, req, vguid, &err);
 	else if (!frees)
@@ -297,17 +318,6 @@ static void name_owner(void *ctx, struct vhca_http_request *req)
 		vhca_osm_api_name_owner(api->service, &api->owners, req);
 }
 
-static struct vhca_osm_lid_want moved_lid(const struct vhca_osm_binding *b,
-					  const struct vhca_osm_relocation *relocation)
-{
-	if (relocation->lid_policy == VHCA_OSM_LID_OF_VPORT)
-		return (struct vhca_osm_lid_want){
-			.port_guid = b->port_guid, .vguid = b->vguid, .vport = relocation->vport};
-	if (relocation->lid_policy == VHCA_OSM_LID_DYNAMIC)
-		return dynamic_lid(b);
-	return (struct vhca_osm_lid_want){.lid = relocation->from_lid, .port_guid = b->port_guid};
-}
-
 /* Nothing is changed for a vGUID whose keys have no room at its new place. */
 static int check_place(const struct vhca_osm_api *api, const struct vhca_osm_binding *b,
 		       const struct vhca_osm_relocation *relocation, struct vhca_error *err)
@@ -341,7 +351,7 @@ static int prepare_relocation(struct vhca_osm_api *api, struct vhca_http_request
 			      struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
 	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
-	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
+	struct vhca_osm_lid_move move = {.want = vhca_osm_wanted_lid(b, relocation)};
 	struct json_object *plan = NULL, *body;
 	int r = 0;
 
@@ -371,7 +381,7 @@ static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request 
 			     struct vhca_error *err)
 {
 	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
-	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
+	struct vhca_osm_lid_move move = {.want = vhca_osm_wanted_lid(b, relocation)};
 	struct json_object *body;
 	int r = 0;
 
@@ -388,9 +398,9 @@ static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request 
 		return r;
 	body = vhca_osm_json_relocation(api->service, b, relocation);
 	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
-		return vhca_osm_api_move_lid(api->service, api->mover, &api->recent, req, &move,
-					     body, err);
-	reply_when_durable(api, &(struct waiting){.req = req, .body = body});
+		move_when_durable(api, req, &move.want, body);
+	else
+		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 	return 0;
 }
 
@@ -469,8 +479,10 @@ static void forget_port(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_osm_api *api = ctx;
 
-	if (!defer(api, req, forget_port))
-		vhca_osm_api_forget_port(api->service, api->mover, &api->recent, req);
+	if (defer(api, req, forget_port))
+		return;
+	make_durable(api); /* LIDs that are asked for are in the queue then */
+	vhca_osm_api_forget_port(api->service, api->mover, &api->recent, req);
 }
 
 static struct json_object *make_health(const struct vhca_osm_api *api, const char *status)

@@ -14,6 +14,8 @@ struct waiting {
 	struct json_object *(*answer)(const struct vhca_osm_service *s, uint64_t guid);
 	uint64_t guid;
 	struct json_object *body; /* the answer, if answer() is NULL */
+	bool moves;		  /* and then a LID, before the answer */
+	struct vhca_osm_lid_want want;
 };
 
 struct vhca_osm_api {

@@ -325,25 +325,39 @@ void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request 
 
 /* ---- LIDs of bindings ---- */
 
-int vhca_osm_api_move_lid(struct vhca_osm_service *service, struct vhca_osm_mover *m,
-			  struct vhca_osm_recent *recent, struct vhca_http_request *req,
-			  const struct vhca_osm_lid_move *want, struct json_object *body,
-			  struct vhca_error *err)
+struct vhca_osm_lid_want vhca_osm_wanted_dynamic(const struct vhca_osm_binding *b)
 {
-	struct pending_answer *pending = calloc(1, sizeof(*pending));
-	int r;
+	return (struct vhca_osm_lid_want){
+		.port_guid = b->port_guid, .vguid = b->vguid, .dynamic = VHCA_OSM_LID_GIVEN};
+}
 
-	if (!pending) {
-		(void)json_object_put(body);
-		return vhca_error_no_memory(err, "move");
+struct vhca_osm_lid_want vhca_osm_wanted_lid(const struct vhca_osm_binding *b,
+					     const struct vhca_osm_relocation *relocation)
+{
+	if (relocation->lid_policy == VHCA_OSM_LID_OF_VPORT)
+		return (struct vhca_osm_lid_want){
+			.port_guid = b->port_guid, .vguid = b->vguid, .vport = relocation->vport};
+	if (relocation->lid_policy == VHCA_OSM_LID_DYNAMIC)
+		return vhca_osm_wanted_dynamic(b);
+	return (struct vhca_osm_lid_want){.lid = relocation->from_lid, .port_guid = b->port_guid};
+}
+
+void vhca_osm_api_move_lid(struct vhca_osm_mover *m, struct vhca_osm_recent *recent,
+			   struct vhca_http_request *req, const struct vhca_osm_lid_want *want,
+			   struct json_object *body)
+{
+	const struct vhca_osm_lid_move move = {.want = *want};
+	struct pending_answer *pending = calloc(1, sizeof(*pending));
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r = pending ? 0 : vhca_error_no_memory(&err, "move");
+
+	if (r == 0) {
+		*pending = (struct pending_answer){.recent = recent, .req = req, .body = body};
+		r = vhca_osm_mover_queue(m, &move, on_lid_moved, pending, &err);
 	}
-	*pending = (struct pending_answer){.recent = recent, .req = req, .body = body};
-	r = vhca_osm_service_commit(service, err);
 	if (r == 0)
-		r = vhca_osm_mover_queue(m, want, on_lid_moved, pending, err);
-	if (r < 0) {
-		(void)json_object_put(body);
-		free(pending);
-	}
-	return r;
+		return;
+	vhca_http_reply_error(req, &err);
+	(void)json_object_put(body);
+	free(pending);
 }

@@ -7,6 +7,7 @@
  */
 #include "common/http/server.h"
 #include "opensm/bindings/service.h"
+#include "opensm/http/fields.h"
 #include "opensm/http/json.h"
 #include "opensm/http/page/recent.h"
 #include "opensm/lids/mover.h"
@@ -32,14 +33,19 @@ void vhca_osm_api_steer(struct vhca_osm_mover *m, struct vhca_http_request *req)
 /* GET /v1/fabric */
 void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request *req);
 
+/* What the vGUID of a binding wants that is to have a LID of its own. */
+struct vhca_osm_lid_want vhca_osm_wanted_dynamic(const struct vhca_osm_binding *b);
+/* The same of one that moves, by its policy. */
+struct vhca_osm_lid_want vhca_osm_wanted_lid(const struct vhca_osm_binding *b,
+					     const struct vhca_osm_relocation *relocation);
+
 /*
  * Replies when the LID of a binding has moved, which was checked; "lid_move" is added to the body.
- * The binding first: who repeats a move of which only that was done gets the rest done. Takes the
- * body, whatever comes of it.
+ * The binding is on disk already: who repeats a move of which only that was done gets the rest
+ * done. Takes the body, whatever comes of it.
  */
-int vhca_osm_api_move_lid(struct vhca_osm_service *service, struct vhca_osm_mover *m,
-			  struct vhca_osm_recent *recent, struct vhca_http_request *req,
-			  const struct vhca_osm_lid_move *want, struct json_object *body,
-			  struct vhca_error *err);
+void vhca_osm_api_move_lid(struct vhca_osm_mover *m, struct vhca_osm_recent *recent,
+			   struct vhca_http_request *req, const struct vhca_osm_lid_want *want,
+			   struct json_object *body);
 
 #endif

@@ -3,7 +3,9 @@
 """Dynamic LIDs of many guests that start, and end, at the same time: they are given together, each block of a switch's table is sent once,
 and each has an outcome of its own. SMPs are counted on the wire, entries read from the switches."""
 
+import os
 import threading
+import time
 
 import fabric
 import fattree
@@ -68,6 +70,18 @@ class Storm(dynamic.Case):
         self.assertEqual(wire["all"], blocks * dynamic.SWITCHES)
         self.assertEqual({table[lid] for table in self.net.tables().values() for lid in lids}, {dynamic.DROPPED})
         self.assertEqual(self.sm.api.call("GET", "/v1/fabric")[1]["dynamic_lids"], 0)
+        self.end()
+
+    def test_on_a_slow_disk(self):
+        """Reports that come together share the waits for it."""
+        self.manager(limit=40, slow=os.environ["VHCA_SLOW_DISK_LIB"])
+        guests = self.guests(40)
+        self.sm.slow_down(250)
+        start = time.monotonic()
+        answers = self.together([lambda v=v, h=h: self.report(v, h, 1) for v, h in guests.items()])
+        self.assertLess(time.monotonic() - start, 40 * 0.25)
+        self.sm.slow_down(0)
+        self.check_lids(guests, self.lids_of(answers))
         self.end()
 
     def test_no_more_than_there_may_be(self):
