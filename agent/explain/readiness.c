@@ -166,7 +166,7 @@ static void check_domains(const struct vhca_explain *ex, struct vhca_finding *re
 			const char *name = dom->info->requests[i].name;
 			const struct vhca_error *problem = vhca_domain_problem(dom, name);
 
-			/* Kept when its request is withdrawn, or served by hand. */
+			/* Kept when its request is served by hand. */
 			lacks_room |= problem && vhca_error_is(problem, VHCA_CODE_HARD_LIMIT) &&
 				      !vhca_model_claim_of(ex->model, &dom->info->uuid, name);
 		}

@@ -256,6 +256,13 @@ void engine_requests(struct vhca_engine *e)
 
 	if (!e->virt_synced || !e->inventory_seen)
 		return;
+	/* One that comes again by its name is a new one. What cannot be read may still be asked
+	 * for. */
+	TAILQ_FOREACH (dom, &e->model.domains, link)
+		for (unsigned int i = 0;
+		     !dom->unreadable.kind && !dom->request_error.kind && i < VHCA_DOM_VFS_MAX; i++)
+			if (!vhca_dom_request(dom->info, dom->requests[i].name))
+				dom->requests[i] = (struct vhca_request_state){.name = ""};
 	TAILQ_FOREACH (dom, &e->model.domains, link)
 		for (unsigned int i = 0; !dom->unreadable.kind && i < dom->info->n_requests; i++)
 			if (wanted(e, dom, &dom->info->requests[i]))

@@ -152,6 +152,31 @@ static void a_request_by_hand_does_not_wait(void **state)
 	assert_int_equal(problem()->kind, VHCA_ERR_NONE);
 }
 
+/* Whoever asks anew, by the same name, is no second try. */
+static void a_request_that_was_removed_has_not_failed(void **state)
+{
+	struct vhca_dom_info *info = &f.w->domains[0].info;
+	const char *name = info->requests[0].name;
+	const struct vhca_domain *dom;
+
+	(void)state;
+	f.ejects = true;
+	eject(NULL);
+	run(HOUR_MS);
+	dom = vhca_model_domain(vhca_engine_model(f.w->engine), &info->uuid);
+	assert_non_null(vhca_domain_failed(dom, name));
+	f.ejects = false;
+	info->n_requests = 0;
+	world_look(f.w, 0);
+	run(1000);
+	assert_null(vhca_domain_failed(dom, name));
+	assert_null(vhca_domain_problem(dom, name));
+	info->n_requests = 1;
+	world_look(f.w, 0);
+	run(2000);
+	assert_true(world_has_vf(f.w, 0));
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -160,6 +185,7 @@ int main(void)
 		T(ejecting_for_ever_costs_little),
 		T(ejecting_before_it_is_seen_costs_little),
 		T(one_that_has_kept_it_gets_it_back_soon),
+		T(a_request_that_was_removed_has_not_failed),
 		T(a_request_by_hand_does_not_wait),
 	};
 
