@@ -7,7 +7,7 @@
 struct vhca_conf_setting {
 	const char *section; /* "sm", "hca 0000:03:00.0" */
 	const char *key;
-	/* As a file says it; users and groups are numbers. */
+	/* As a file says it. */
 	const char *value;
 	const char *usual; /* what holds where no file says anything; NULL: there is nothing */
 };

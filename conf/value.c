@@ -429,14 +429,9 @@ static void format_roles(struct vhca_strbuf *sb, const struct vhca_conf_type *ty
 	for (unsigned int i = 0; i < rules->n; i++) {
 		const struct vhca_caller_rule *r = &rules->list[i];
 
-		vhca_strbuf_add(sb, "%s", i > 0 ? " " : "");
-		if (r->who == VHCA_CALLER_ANYBODY)
-			vhca_strbuf_add(sb, "*");
-		else if (r->who == VHCA_CALLER_NAME)
-			vhca_strbuf_add(sb, "%s", r->name);
-		else
-			vhca_strbuf_add(sb, "%s%u", r->who == VHCA_CALLER_GROUP ? "@" : "", r->id);
-		vhca_strbuf_add(sb, ":%s", vhca_caller_role_to_string(r->role));
+		vhca_strbuf_add(sb, "%s%s:%s", i > 0 ? " " : "",
+				r->who == VHCA_CALLER_ANYBODY ? "*" : r->name,
+				vhca_caller_role_to_string(r->role));
 	}
 }
 

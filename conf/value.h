@@ -60,7 +60,7 @@ int vhca_conf_network_roles(const char *value, const struct vhca_conf_type *type
 int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, void *field,
 			  struct vhca_error *err); /* char[]: cert:NAME or cert-sha256:HEX */
 
-/* The other way round: what that parser has written, as it reads it; users are numbers. */
+/* The other way round: what that parser has written, as it reads it. */
 void vhca_conf_format(struct vhca_strbuf *sb, vhca_conf_value_fn parse,
 		      const struct vhca_conf_type *type, const void *field);
 /* Whether two of these cannot both be bound: a wildcard is all addresses of its family. */

@@ -128,7 +128,10 @@ static int parse_local(const char *who, struct vhca_caller_rule *ret, struct vhc
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "there is no %s \"%.80s\"", is_group ? "group" : "user",
 				      who + is_group);
-	return r < 0 ? vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", -r, "%.80s", who) : 0;
+	if (r < 0 || vhca_strcpy(ret->name, sizeof(ret->name), who) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", r < 0 ? -r : 0, "%.80s",
+				      who);
+	return 0;
 }
 
 /* A word that no name begins with would never fit, and nobody would see it. */

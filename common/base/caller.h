@@ -71,7 +71,7 @@ struct vhca_caller_rules {
 		} who;
 		enum vhca_caller_role role;
 		id_t id;			 /* of a user or a group */
-		char name[VHCA_CALLER_NAME_MAX]; /* of who comes by the network */
+		char name[VHCA_CALLER_NAME_MAX]; /* WHO, but of anybody */
 	} list[VHCA_CALLER_RULES_MAX];
 };
 

@@ -28,7 +28,6 @@ const struct vhca_ctl_command vhca_cmd_config = {
 	.name = "config",
 	.summary = "list the configuration that is in effect",
 	.help = "\nWhat the agent has read last, whatever the files say by now, and the defaults; "
-		"see vhcad.conf(5).\n"
-		"Users and groups are numbers.\n",
+		"see vhcad.conf(5).\n",
 	.run = run,
 };
