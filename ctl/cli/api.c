@@ -30,7 +30,7 @@ void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text)
 }
 
 /* json-c escapes what is below a blank; a terminal obeys more. As JSON it is the same text. */
-static void print_json(struct json_object *doc, int flags)
+static void write_json(FILE *out, struct json_object *doc, int flags)
 {
 	const char *text =
 		json_object_to_json_string_ext(doc, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
@@ -39,58 +39,73 @@ static void print_json(struct json_object *doc, int flags)
 		size_t n = *text == '\n' ? 0 : vhca_control_len(text);
 
 		if (n)
-			(void)printf("\\u%04x", (unsigned int)(unsigned char)text[n - 1]);
+			(void)fprintf(out, "\\u%04x", (unsigned int)(unsigned char)text[n - 1]);
 		else
-			(void)putchar(*text);
+			(void)fputc(*text, out);
 		text += n ? n : 1;
 	}
-	(void)putchar('\n');
+	(void)fputc('\n', out);
+}
+
+void vhca_ctl_write_json(FILE *out, struct json_object *doc)
+{
+	write_json(out, doc, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 }
 
 void vhca_ctl_print_json(struct json_object *doc)
 {
-	print_json(doc, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+	vhca_ctl_write_json(stdout, doc);
 }
 
 void vhca_ctl_print_json_line(struct json_object *doc)
 {
-	print_json(doc, JSON_C_TO_STRING_PLAIN);
+	write_json(stdout, doc, JSON_C_TO_STRING_PLAIN);
 }
 
-static void blot_text(struct json_object *value)
+static char *blotted_text(const char *text)
 {
-	const char *from = json_object_get_string(value);
-	VHCA_AUTO_FREE char *clean = malloc(strlen(from) + 1);
-	char *to = clean;
+	char *copy = strdup(text);
 
-	for (; clean && *from; to++) {
-		size_t n = vhca_control_len(from);
-
-		*to = n ? '?' : *from;
-		from += n ? n : 1;
-	}
-	if (clean)
-		*to = '\0';
-	(void)json_object_set_string(value, clean ? clean : "");
+	if (copy)
+		vhca_blot_controls(copy);
+	return copy;
 }
 
-/* What comes from a domain's XML or another program moves no cursor, whichever command shows it. */
-static void blot_texts(struct json_object *value)
+/*
+ * What comes from a domain's XML or another program moves no cursor, whichever command shows it,
+ * and be it the name of a member. Takes value.
+ */
+static struct json_object *blot(struct json_object *value)
 {
+	VHCA_CTL_AUTO_PUT struct json_object *from = value;
+	struct json_object *to = NULL;
 	struct json_object_iterator it, end;
 
-	if (json_object_is_type(value, json_type_string))
-		blot_text(value);
-	for (size_t i = 0;
-	     json_object_is_type(value, json_type_array) && i < json_object_array_length(value);
-	     i++)
-		blot_texts(json_object_array_get_idx(value, i));
-	if (!json_object_is_type(value, json_type_object))
-		return;
-	end = json_object_iter_end(value);
-	for (it = json_object_iter_begin(value); !json_object_iter_equal(&it, &end);
-	     json_object_iter_next(&it))
-		blot_texts(json_object_iter_peek_value(&it));
+	if (json_object_is_type(from, json_type_string)) {
+		VHCA_AUTO_FREE char *text = blotted_text(json_object_get_string(from));
+
+		return json_object_new_string(text ? text : "");
+	}
+	if (json_object_is_type(from, json_type_array)) {
+		to = json_object_new_array();
+		for (size_t i = 0; i < json_object_array_length(from); i++)
+			(void)json_object_array_add(
+				to, blot(json_object_get(json_object_array_get_idx(from, i))));
+		return to;
+	}
+	if (!json_object_is_type(from, json_type_object))
+		return vhca_steal_ptr(&from);
+	to = json_object_new_object();
+	end = json_object_iter_end(from);
+	for (it = json_object_iter_begin(from); !json_object_iter_equal(&it, &end);
+	     json_object_iter_next(&it)) {
+		VHCA_AUTO_FREE char *name = blotted_text(json_object_iter_peek_name(&it));
+
+		(void)json_object_object_add(
+			to, name ? name : "",
+			blot(json_object_get(json_object_iter_peek_value(&it))));
+	}
+	return to;
 }
 
 /* No answer at all: says which of the usual reasons it is, and the way out. */
@@ -145,8 +160,8 @@ static int call(const struct vhca_ctl *ctl, const char *method, const char *path
 static int take_answer(const struct vhca_ctl *ctl, int r, struct vhca_http_result *res,
 		       struct json_object **ret)
 {
-	if (!ctl->opts[VHCA_OPT_JSON])
-		blot_texts(res->body);
+	if (!ctl->opts[VHCA_OPT_JSON] && !ctl->keeps_controls)
+		res->body = blot(res->body);
 	if (r == 0)
 		*ret = vhca_steal_ptr(&res->body);
 	else if (res->body && ctl->opts[VHCA_OPT_JSON])

@@ -2,6 +2,8 @@
 #ifndef VHCA_CTL_CLI_API_H
 #define VHCA_CTL_CLI_API_H
 /* Calls to the server, and what every command does with the answer. */
+#include <stdio.h>
+
 #include <json-c/json_object.h>
 
 #include "common/base/text.h"
@@ -17,7 +19,8 @@
 void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text);
 
 /*
- * All texts of the answer are safe to print, but for --json, which escapes them.
+ * All texts of the answer, and names of its members, are safe to print, but for --json, which
+ * escapes them, and who keeps controls.
  * One call; path starts with '/'. On success *ret is the answer (NULL if it has none); caller puts
  * it. default_ms applies unless --timeout is given. With --json a problem document is printed, too.
  */
@@ -41,7 +44,8 @@ int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json
 int vhca_ctl_get_text(const struct vhca_ctl *ctl, const char *path, char **ret,
 		      struct vhca_error *err);
 
-/* Prints a document for --json; in one line. */
+/* Writes, or prints a document for --json; in one line. Controls are escaped. */
+void vhca_ctl_write_json(FILE *out, struct json_object *doc);
 void vhca_ctl_print_json(struct json_object *doc);
 void vhca_ctl_print_json_line(struct json_object *doc);
 

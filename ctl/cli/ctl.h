@@ -59,7 +59,8 @@ struct vhca_ctl {
 	int n_rest;
 	uint32_t timeout_ms; /* 0 = the command's own default */
 	struct vhca_ctl_server server;
-	void *connection; /* what connect() keeps for disconnect() */
+	bool keeps_controls; /* in texts of answers: no terminal shows them */
+	void *connection;    /* what connect() keeps for disconnect() */
 };
 
 struct vhca_ctl_command {

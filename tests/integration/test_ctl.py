@@ -172,12 +172,33 @@ class Tables(CtlCase):
         for args, (route, _) in answers.items():
             with self.subTest(args):
                 p = self.ctl(*args)
-                self.assertIn("?[2J??2J?", p.stdout)
+                self.assertIn("?[2J???2J?", p.stdout)
                 self.assertNotRegex(p.stdout + p.stderr, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
                 p = self.ctl(*args, "--json")
                 self.assertNotRegex(p.stdout + p.stderr, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
                 self.assertEqual(json.loads(p.stdout), docs[route])
         self.assertEqual(self.ctl("metrics").stdout, 'a{domain="??2J??"} 1\n# EOF\n')
+
+    def test_no_name_of_a_member_moves_the_cursor(self):
+        """`node` shows the counts by their names, `migrate` the steps."""
+        node = {**NODE, "counts": {"fr\x1b[2Jee\u009b2J": 3}}
+        self.agent({"GET /v1/node": node})
+        p = self.ctl("node")
+        self.assertIn("3 fr?[2Jee??2J", p.stdout)
+        self.assertNotRegex(p.stdout, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        self.assertEqual(json.loads(self.ctl("node", "--json").stdout), node)
+
+    def test_a_bundle_has_what_was_answered(self):
+        """In a file nothing is blotted out, and a terminal that shows it obeys nothing."""
+        path = pathlib.Path(self.socket).with_name("bundle")
+        hcas, metrics = {"hcas": [{"problem": "a\x1b[2J\u009bb\x7f", "\u009bc": 1}]}, 'a{b="\x1b\u009b"} 1\n'
+        self.agent({"GET /v1/node": NODE, "GET /v1/hcas": hcas, "GET /metrics": (200, metrics.encode())})
+        p = self.ctl("support-bundle", "--output", str(path))
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+        text = path.read_text("utf-8")
+        self.assertNotRegex(text, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        answers = json.loads(text)["answers"]
+        self.assertEqual((answers["/v1/hcas"], answers["/metrics"]), (hcas, metrics))
 
     def test_columns_stay_aligned_with_utf8(self):
         vfs = [{**VFS["vfs"][0], "domain": d} for d in ("größe", "groesse")]

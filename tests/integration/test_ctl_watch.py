@@ -55,7 +55,7 @@ class Watch(CtlCase):
     def test_texts_cannot_move_the_cursor(self):
         bad = {**events(1, 1)[0], "kind": "v\x1bf", "subject": "a\u009b2J", "text": "b\x1b[2J\nc"}
         self.agent({"GET /v1/events": {"cursor": "a.1", "events": [bad]}})
-        self.assertRegex(self.start().stdout.readline(), r"^\S+ \S+  v\?f +a\?2J: b\?\[2J\?c\n$")
+        self.assertRegex(self.start().stdout.readline(), r"^\S+ \S+  v\?f +a\?\?2J: b\?\[2J\?c\n$")
         line = self.start("--json").stdout.readline()
         self.assertNotRegex(line, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
         self.assertEqual(json.loads(line), bad)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
@@ -57,15 +59,32 @@ static void add_explanations(const struct vhca_ctl *ctl, struct json_object *ans
 	}
 }
 
-static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
+static int write_bundle(const char *file, struct json_object *doc, struct vhca_error *err)
 {
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	int r = -ENOMEM;
+
+	if (out) {
+		vhca_ctl_write_json(out, doc);
+		r = fclose(out) == 0 ? vhca_write_file_atomic(file, text, len, 0600) : -errno;
+	}
+	return r < 0 ? vhca_error_set(err, VHCA_ERR_INTERNAL, "output", -r, "%s", file) : 0;
+}
+
+static int run(const struct vhca_ctl *terminal, struct vhca_error *err)
+{
+	struct vhca_ctl exact = *terminal;
+	const struct vhca_ctl *ctl = &exact;
 	VHCA_CTL_AUTO_PUT struct json_object *doc = json_object_new_object();
 	struct json_object *answers = json_object_new_object();
-	const char *file = ctl->opts[VHCA_OPT_OUTPUT], *text;
+	const char *file = ctl->opts[VHCA_OPT_OUTPUT];
 	struct vhca_error why = VHCA_ERROR_INIT;
 	VHCA_AUTO_FREE char *metrics = NULL;
 	int r;
 
+	exact.keeps_controls = true;
 	json_object_object_add(doc, "vhcactl", json_object_new_string(VHCA_VERSION));
 	json_object_object_add(doc, "made_ms", json_object_new_int64((int64_t)vhca_wall_ms()));
 	json_object_object_add(doc, "answers", answers);
@@ -78,10 +97,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	r = vhca_ctl_get_text(ctl, "/metrics", &metrics, &why);
 	json_object_object_add(answers, "/metrics",
 			       json_object_new_string(r < 0 ? why.msg : metrics));
-	text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PRETTY |
-							   JSON_C_TO_STRING_NOSLASHESCAPE);
-	r = vhca_write_file_atomic(file, text, strlen(text), 0600);
-	return r < 0 ? vhca_error_set(err, VHCA_ERR_INTERNAL, "output", -r, "%s", file) : 0;
+	return write_bundle(file, doc, err);
 }
 
 const struct vhca_ctl_command vhca_cmd_support_bundle = {
