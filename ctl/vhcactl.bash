@@ -39,8 +39,8 @@ _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
 	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover plan attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload support-bundle forget help'
-	local common='--json --socket --url --ca --cert --key --token-file --timeout --help --version' of_vfs='--domain --pf --fabric --numa --partition --limit'
-	local valued=' --socket --url --ca --cert --key --token-file --output --timeout --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --expected-max --bandwidth --connections --domain --peer --final --limit --xml '
+	local common='--json --socket --url --ca --cert --key --token-file --timeout --wide --fields --help --version' of_vfs='--domain --pf --fabric --numa --partition --limit'
+	local valued=' --socket --url --ca --cert --key --token-file --output --timeout --fields -o --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --expected-max --bandwidth --connections --domain --peer --final --limit --xml '
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}

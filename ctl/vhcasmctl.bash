@@ -4,7 +4,7 @@ _vhcasmctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' words='' i
 	local commands='status fabric bindings members lids plan move pause resume rebalance gc forget unpin owner help'
-	local common='--json --socket --timeout --help --version --url --ca --cert --key --token-file --config'
+	local common='--json --socket --timeout --wide --fields --help --version --url --ca --cert --key --token-file --config'
 
 	case $prev in
 	--socket | --ca | --cert | --key | --token-file | --config)
@@ -15,14 +15,14 @@ _vhcasmctl()
 		mapfile -t COMPREPLY < <(compgen -W 'auto deterministic skyline' -- "$cur")
 		return
 		;;
-	--timeout | --url | --port)
+	--timeout | --url | --port | --fields | -o)
 		return
 		;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
-		--socket | --ca | --cert | --key | --token-file | --config | --mode | --timeout | --url | --port) ((i++)) ;;
+		--socket | --ca | --cert | --key | --token-file | --config | --mode | --timeout | --url | --port | --fields | -o) ((i++)) ;;
 		-*) ;;
 		*) [[ $command ]] || command=$word ;;
 		esac

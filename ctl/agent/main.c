@@ -20,6 +20,9 @@ static const struct vhca_ctl_option options[] = {
 	[VHCA_OPT_TOKEN_FILE] = {"token-file", "FILE",
 				 "the token to send is its first line [$VHCACTL_TOKEN_FILE]"},
 	[VHCA_OPT_TIMEOUT] = {"timeout", "SECONDS", "wait at most that long for an answer"},
+	[VHCA_OPT_WIDE] = {"wide", NULL, "all columns of a table, whole, on a terminal, too"},
+	[VHCA_OPT_FIELDS] = {"fields", "FIELDS",
+			     "these members of each, 'bdf,state', and whole; -o is the same"},
 	[VHCA_OPT_HELP] = {"help", NULL, "explain vhcactl or the command"},
 	[VHCA_OPT_VERSION] = {"version", NULL, "print the version of vhcactl"},
 	[VHCA_OPT_PARTITION] =

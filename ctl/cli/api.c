@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <json-c/json_object_iterator.h>
@@ -14,8 +15,9 @@
 #include "common/http/client.h"
 #include "ctl/cli/view.h"
 
-#define REPLY_MAX (64u * 1024 * 1024) /* thousands of VFs, each with a full P_Key table */
-#define READS_MAX 5		      /* of a list that changes while it is read */
+#define REPLY_MAX   (64u * 1024 * 1024) /* thousands of VFs, each with a full P_Key table */
+#define WIDTH_USUAL 80			/* of a terminal that does not say */
+#define READS_MAX   5			/* of a list that changes while it is read */
 
 void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text)
 {
@@ -307,6 +309,22 @@ int vhca_ctl_get_pages(const struct vhca_ctl *ctl, const char *path, const char 
 	return r;
 }
 
+int vhca_ctl_print_rows(const struct vhca_ctl *ctl, const struct vhca_column *columns,
+			unsigned int n, struct json_object *array, struct json_object *rows,
+			struct vhca_error *err)
+{
+	struct winsize size = {.ws_col = 0};
+	size_t width = 0; /* what is no terminal cuts nothing */
+
+	if (ctl->opts[VHCA_OPT_FIELDS])
+		return vhca_table_print_fields(stdout, ctl->opts[VHCA_OPT_FIELDS], array, err);
+	if (!ctl->opts[VHCA_OPT_WIDE] && isatty(STDOUT_FILENO))
+		width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col
+										    : WIDTH_USUAL;
+	vhca_table_print(stdout, columns, n, rows, width);
+	return 0;
+}
+
 int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 		  struct vhca_error *err)
 {
@@ -333,6 +351,6 @@ int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 	if (vhca_view_count(rows) == 0)
 		(void)puts(list->none && strcmp(path, list->path) != 0 ? list->none : list->empty);
 	else
-		vhca_table_print(stdout, list->columns, list->n_columns, rows);
-	return 0;
+		r = vhca_ctl_print_rows(ctl, list->columns, list->n_columns, array, rows, err);
+	return r;
 }

@@ -49,6 +49,14 @@ void vhca_ctl_write_json(FILE *out, struct json_object *doc);
 void vhca_ctl_print_json(struct json_object *doc);
 void vhca_ctl_print_json_line(struct json_object *doc);
 
+/*
+ * A table as the options want it: as wide as the terminal, or whole; or fields of the array that
+ * the rows were made of (or that are them).
+ */
+int vhca_ctl_print_rows(const struct vhca_ctl *ctl, const struct vhca_column *columns,
+			unsigned int n, struct json_object *array, struct json_object *rows,
+			struct vhca_error *err);
+
 /* A list that is shown as a table: what vhca_ctl_list() needs to know about it. */
 struct vhca_ctl_list {
 	const char *path, *key; /* of the array in the answer */

@@ -26,6 +26,8 @@ enum vhca_ctl_opt {
 	VHCA_OPT_KEY,
 	VHCA_OPT_TOKEN_FILE,
 	VHCA_OPT_TIMEOUT,
+	VHCA_OPT_WIDE,	 /* these two: of tables */
+	VHCA_OPT_FIELDS, /* also -o */
 	VHCA_OPT_HELP,
 	VHCA_OPT_VERSION,
 	VHCA_CTL_OPTS_SHARED /* the program's own begin here */
@@ -68,6 +70,7 @@ struct vhca_ctl_command {
 	const char *args[VHCA_CTL_ARGS_MAX]; /* names of the arguments */
 	bool may_have_args;		     /* none of them is required */
 	const char *rest;	     /* name of any number of arguments behind them; NULL: none */
+	bool has_table;		     /* it takes --wide and --fields */
 	uint64_t required, optional; /* VHCA_OPT_BIT() of its own options */
 	uint64_t first_arg_only;     /* those of them with which only the first argument is taken */
 	const char *summary;	     /* a line of the command list */

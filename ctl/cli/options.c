@@ -155,7 +155,9 @@ static int parse_options(int argc, char **argv, struct vhca_ctl *ctl, struct vhc
 			.val = (int)i + 1, /* 0 would mean "a flag was set" */
 		};
 	opterr = 0; /* the message below names the way out */
-	while ((c = getopt_long(argc, argv, ":", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":o:", longopts, NULL)) != -1) {
+		if (c == 'o')
+			c = VHCA_OPT_FIELDS + 1;
 		if (c == '?' || c == ':') {
 			(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
 					     c == '?' ? "unknown option '%s'"
@@ -189,7 +191,19 @@ static int check_options(const struct vhca_ctl *ctl, const struct vhca_ctl_comma
 			 struct vhca_error *err)
 {
 	const struct vhca_ctl_option *options = ctl->program->options;
+	bool is_of_table = ctl->opts[VHCA_OPT_WIDE] || ctl->opts[VHCA_OPT_FIELDS];
 
+	if (is_of_table && !cmd->has_table) {
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
+				     "%s shows no table: no --wide, no --fields", cmd->name);
+		return usage(ctl->program, err, cmd->name);
+	}
+	if (ctl->opts[VHCA_OPT_WIDE] ? ctl->opts[VHCA_OPT_JSON] || ctl->opts[VHCA_OPT_FIELDS]
+				     : ctl->opts[VHCA_OPT_JSON] && ctl->opts[VHCA_OPT_FIELDS]) {
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
+				     "--json, --wide and --fields: one of them");
+		return usage(ctl->program, err, cmd->name);
+	}
 	for (size_t i = ctl->program->n_common; i < ctl->program->n_options; i++) {
 		uint64_t bit = VHCA_OPT_BIT(i);
 

@@ -17,6 +17,18 @@ struct json_object *vhca_view_member(struct json_object *obj, const char *key)
 	return member;
 }
 
+bool vhca_view_has_member(struct json_object *array, const char *key)
+{
+	for (size_t i = 0; i < vhca_view_count(array); i++) {
+		struct json_object *item = json_object_array_get_idx(array, i);
+
+		if (json_object_is_type(item, json_type_object) &&
+		    json_object_object_get_ex(item, key, NULL))
+			return true;
+	}
+	return false;
+}
+
 static const char *text_of(struct json_object *value)
 {
 	switch (json_object_get_type(value)) {

@@ -22,6 +22,8 @@ static inline void vhca_ctl_put_cleanup(struct json_object **obj)
 
 /* The member, or NULL. Borrowed. */
 struct json_object *vhca_view_member(struct json_object *obj, const char *key);
+/* Whether an object of the array has it, and be it null. */
+bool vhca_view_has_member(struct json_object *array, const char *key);
 /* Text of a string or number, "yes"/"no" of a boolean; "" for anything else. Borrowed from obj. */
 const char *vhca_view_text(struct json_object *obj, const char *key);
 uint64_t vhca_view_u64(struct json_object *obj, const char *key); /* 0 if absent */

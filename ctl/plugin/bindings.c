@@ -24,11 +24,11 @@ static const struct vhca_column columns[] = {
 	{"VGUID", "vguid", NULL},
 	{"STATE", "state", NULL},
 	{"PORT_GUID", "port_guid", NULL},
-	{"INDEX", "gid_index", NULL},
+	{"INDEX", "gid_index", NULL, .wide = 2},
 	{"LID", "lid", NULL},
-	{"EPOCH", "epoch", NULL},
-	{"P_KEYS", NULL, format_pkeys},
-	{"FINDINGS", NULL, format_findings},
+	{"EPOCH", "epoch", NULL, .wide = 1},
+	{"P_KEYS", NULL, format_pkeys, .may_cut = true},
+	{"FINDINGS", NULL, format_findings, .may_cut = true},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -48,6 +48,7 @@ const struct vhca_ctl_command vhca_plugin_bindings = {
 	.name = "bindings",
 	.args = {"VGUID"},
 	.may_have_args = true,
+	.has_table = true,
 	.optional = VHCA_OPT_BIT(VHCA_OPT_PORT),
 	.summary = "list which virtual GUID is at which port, and what of it is in force",
 	.help = "\nSTATE: granted, the SA knows it at this port; pending, not yet; elsewhere, at "

@@ -8,9 +8,9 @@ static const struct vhca_column columns[] = {
 	{"LID", "lid", NULL},
 	{"VGUID", "vguid", NULL},
 	{"PORT_GUID", "port_guid", NULL},
-	{"SWITCH_GUID", "switch_guid", NULL},
-	{"PORT", "switch_port", NULL},
-	{"NODE", "node", NULL},
+	{"SWITCH_GUID", "switch_guid", NULL, .wide = 2},
+	{"PORT", "switch_port", NULL, .wide = 2},
+	{"NODE", "node", NULL, .may_cut = true},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -30,6 +30,7 @@ const struct vhca_ctl_command vhca_plugin_lids = {
 	.name = "lids",
 	.args = {"LID"},
 	.may_have_args = true,
+	.has_table = true,
 	.summary = "list who has which LID, and where that is plugged in",
 	.help = "\nVGUID: whose dynamic LID this is; as long as no port has the virtual GUID, the "
 		"rest is the hypervisor's\n"

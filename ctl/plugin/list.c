@@ -32,6 +32,5 @@ int vhca_plugin_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *lis
 	if (r < 0 || ctl->opts[VHCA_OPT_JSON])
 		return r;
 	(void)json_object_array_add(rows, json_object_get(row));
-	vhca_table_print(stdout, list->columns, list->n_columns, rows);
-	return 0;
+	return vhca_ctl_print_rows(ctl, list->columns, list->n_columns, rows, rows, err);
 }

@@ -28,9 +28,11 @@ static void format_inherited(struct vhca_strbuf *sb, struct json_object *member)
 }
 
 static const struct vhca_column columns[] = {
-	{"PORT_GUID", "port_guid", NULL},      {"EFFECTIVE", NULL, format_effective},
-	{"DECLARED", NULL, format_declared},   {"FROM_BINDINGS", NULL, format_bound},
-	{"INHERITED", NULL, format_inherited},
+	{"PORT_GUID", "port_guid", NULL},
+	{"EFFECTIVE", NULL, format_effective, .may_cut = true},
+	{"DECLARED", NULL, format_declared, .may_cut = true},
+	{"FROM_BINDINGS", NULL, format_bound, .may_cut = true},
+	{"INHERITED", NULL, format_inherited, .may_cut = true},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -48,6 +50,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_plugin_members = {
 	.name = "members",
+	.has_table = true,
 	.optional = VHCA_OPT_BIT(VHCA_OPT_PORT),
 	.summary = "list which P_Keys each port needs, and why",
 	.help = "\nEFFECTIVE is what the port is to have: what its agent has DECLARED, what its "

@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """vhcactl against a fake agent: an HTTP server on a unix socket with canned answers (ctl_docs.py)."""
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import shutil
 import socket
+import struct
 import subprocess
+import termios
 import threading
 import time
 import unittest
@@ -178,6 +183,66 @@ class Tables(CtlCase):
                 self.assertNotRegex(p.stdout + p.stderr, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
                 self.assertEqual(json.loads(p.stdout), docs[route])
         self.assertEqual(self.ctl("metrics").stdout, 'a{domain="??2J??"} 1\n# EOF\n')
+
+    def terminal(self, columns, *args):
+        """What it prints on a terminal of so many columns."""
+        ours, its = pty.openpty()
+        try:
+            fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            p = subprocess.Popen([CTL, "--socket", self.socket, *args], stdin=subprocess.DEVNULL, stdout=its, env={**os.environ, "TZ": "UTC"})
+            os.close(its)
+            text = b""
+            with contextlib.suppress(OSError):    # EIO: nobody has the other side any more
+                while data := os.read(ours, 65536):
+                    text += data
+            self.assertEqual(p.wait(30), 0)
+        finally:
+            os.close(ours)
+        return text.decode("utf-8").replace("\r\n", "\n").splitlines()
+
+    def test_tables_fit_the_terminal(self):
+        """With the longest names, all keys and a reason; a pipe gets all, and so does --wide."""
+        long, keys = "größe-" * 20, [f"0x{0x8001 + i:04x}" for i in range(127)]
+        vf = {**VFS["vfs"][0], "domain": long, "name": "n" * 31, "state": "quarantined", "reason": "r" * 300,
+              "pkeys": [{"index": i, "pkey": key, "physical": i} for i, key in enumerate(keys)], "missing": []}
+        moves = [{**m, "domain": UUID, "domain_name": long, "peer": "p" * 60, "state": "handing_over", "degraded": True, "reason": "r" * 300} for m in MIGRATIONS["migrations"]]
+        domains = [{**d, "name": long, "vfs": [{**v, "state": "quarantined"} for v in d["vfs"]]} for d in DOMAINS["domains"]]
+        claim = {**CLAIMS["claims"][0], "domain_name": long, "pkeys": keys, "reason": "r" * 300, "lease_ends_ms": 1763616026000}
+        self.agent({"GET /v1/vfs": {"vfs": [vf, VFS["vfs"][0]]}, "GET /v1/claims": {"claims": [claim]}, "GET /v1/hcas": HCAS, "GET /v1/domains": {"domains": domains},
+                    "GET /v1/partitions": PARTITIONS, "GET /v1/migrations": {"migrations": moves}, "GET /v1/outbox": OUTBOX, "GET /v1/config": CONFIG})
+        for name in ("vfs", "claims", "hcas", "domains", "partitions", "migrations", "outbox", "config"):
+            for columns in (80, 132, 400):
+                with self.subTest(name=name, columns=columns):
+                    lines = self.terminal(columns, name)
+                    self.assertLessEqual(max(map(len, lines)), columns, lines)
+            whole = self.ctl(name).stdout.splitlines()
+            self.assertEqual(self.terminal(80, name, "--wide"), whole)
+            self.assertEqual(self.ctl(name, "--wide").stdout.splitlines(), whole)
+            if max(map(len, whole)) <= 400:
+                self.assertEqual(self.terminal(400, name), whole)
+        lines = self.terminal(80, "vfs")
+        self.assertEqual(lines[0].split(), ["BDF", "STATE", "DOMAIN/NAME", "GUID", "GRANTED", "REASON"])
+        self.assertEqual(lines[1].split()[:2] + lines[1].split()[3:5], [vf["bdf"], "quarantined", vf["guid"], "yes"])
+        self.assertTrue(lines[1].endswith("r…") and "größe-" in lines[1], lines[1])
+        self.assertEqual(self.terminal(80, "claims")[1].split()[0], UUID)
+        self.assertIn(" ".join(keys), self.ctl("vfs").stdout)
+
+    def test_fields(self):
+        """By their names as JSON, whole; one that is not there is named with those there are."""
+        self.agent({"GET /v1/vfs": VFS, "GET /v1/domains": DOMAINS, "GET /v1/claims": CLAIMS, "GET /v1/outbox": {"outbox": []}, "GET /v1/node": NODE})
+        vf = VFS["vfs"][0]
+        self.assertEqual(self.rows("vfs", "-o", "bdf,guid, index")[:2], [["BDF", "GUID", "INDEX"], [vf["bdf"], vf["guid"], str(vf["index"])]])
+        self.assertEqual(self.rows("claims", "--fields", "id,pkeys")[1], [UUID, " ".join(CLAIMS["claims"][0]["pkeys"])])
+        self.assertEqual(json.loads(self.rows("vfs", "-o", "bdf,pkeys")[1][1]), vf["pkeys"])
+        self.assertEqual([row[0] for row in self.rows("domains", "-o", "name")[1:]], [d["name"] for d in DOMAINS["domains"]])
+        p = self.ctl("vfs", "-o", "bdf,colour")
+        self.assertEqual((p.returncode, p.stdout), (2, ""))
+        self.assertIn("there is no colour", p.stderr)
+        self.assertIn(f"there are: {' '.join(vf)}", p.stderr)
+        for args in (["vfs", "-o", ""], ["vfs", "-o", "bdf", "--json"], ["vfs", "--wide", "--json"], ["node", "--wide"],
+                     ["node", "-o", "x"], ["vfs", "--wide", "-o", "bdf"], ["vfs", "-o"]):
+            self.assertEqual(self.ctl(*args).returncode, 2, args)
+        self.assertEqual(self.ctl("outbox", "-o", "seq").stdout, self.ctl("outbox").stdout)
 
     def test_no_name_of_a_member_moves_the_cursor(self):
         """`node` shows the counts by their names, `migrate` the steps."""

@@ -26,7 +26,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 	if (doc)
 		vhca_table_print(stdout, columns, VHCA_ARRAY_SIZE(columns),
-				 vhca_view_array(doc, "claims"));
+				 vhca_view_array(doc, "claims"), 0);
 	return r;
 }
 

@@ -29,16 +29,16 @@ static void format_lease(struct vhca_strbuf *sb, struct json_object *claim)
 
 static const struct vhca_column columns[] = {
 	{"CLAIM", "id", NULL},
-	{"DOMAIN/NAME", NULL, vhca_view_owner},
+	{"DOMAIN/NAME", NULL, vhca_view_owner, .may_cut = true},
 	{"BDF", "bdf", NULL},
 	{"STATE", "state", NULL},
-	{"GUID", "guid", NULL},
-	{"EPOCH", "epoch", NULL},
-	{"P_KEYS", NULL, format_pkeys},
-	{"WAY", "way", NULL},
-	{"CREATED", NULL, format_created},
-	{"LEASE_ENDS", NULL, format_lease},
-	{"REASON", "reason", NULL},
+	{"GUID", "guid", NULL, .wide = 1},
+	{"EPOCH", "epoch", NULL, .wide = 4},
+	{"P_KEYS", NULL, format_pkeys, .may_cut = true, .wide = 2},
+	{"WAY", "way", NULL, .wide = 3},
+	{"CREATED", NULL, format_created, .wide = 5},
+	{"LEASE_ENDS", NULL, format_lease, .wide = 3},
+	{"REASON", "reason", NULL, .may_cut = true, .wide = 1},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -59,6 +59,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_claims = {
 	.name = "claims",
+	.has_table = true,
 	.optional = VHCA_OPTS_OF_VFS,
 	.summary = "list which VF is promised to whom",
 	.help = "\nWAY is how the claim came about: the domain's metadata, a claim made before the "

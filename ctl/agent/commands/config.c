@@ -5,10 +5,10 @@
 #include "ctl/cli/view.h"
 
 static const struct vhca_column columns[] = {
-	{"SECTION", "section", NULL},
+	{"SECTION", "section", NULL, .may_cut = true},
 	{"KEY", "key", NULL},
-	{"VALUE", "value", NULL},
-	{"DEFAULT", "default", NULL},
+	{"VALUE", "value", NULL, .may_cut = true},
+	{"DEFAULT", "default", NULL, .may_cut = true},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -26,6 +26,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_config = {
 	.name = "config",
+	.has_table = true,
 	.summary = "list the configuration that is in effect",
 	.help = "\nWhat the agent has read last, whatever the files say by now, and the defaults; "
 		"see vhcad.conf(5).\n",

@@ -76,14 +76,14 @@ static struct json_object *flatten(struct json_object *domains)
 }
 
 static const struct vhca_column columns[] = {
-	{"DOMAIN", "domain", NULL},
-	{"NAME", "name", NULL},
+	{"DOMAIN", "domain", NULL, .may_cut = true},
+	{"NAME", "name", NULL, .may_cut = true},
 	{"BDF", "bdf", NULL},
 	{"STATE", "state", NULL},
 	{"GUID", "guid", NULL},
-	{"GRANTED", "granted", NULL},
-	{"IN_GUEST", "guest_address", NULL},
-	{"REASON", "reason", NULL},
+	{"GRANTED", "granted", NULL, .wide = 1},
+	{"IN_GUEST", "guest_address", NULL, .wide = 2},
+	{"REASON", "reason", NULL, .may_cut = true},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -104,6 +104,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_domains = {
 	.name = "domains",
+	.has_table = true,
 	.optional = VHCA_OPT_BIT(VHCA_OPT_LIMIT),
 	.summary = "list the running domains that have or want InfiniBand",
 	.help = "\nA line for each VF. STATE is that of the VF, or 'requested' while the domain "

@@ -82,18 +82,18 @@ static void format_problem(struct vhca_strbuf *sb, struct json_object *row)
 
 static const struct vhca_column columns[] = {
 	{"BDF", "bdf", NULL},
-	{"FAMILY", "family", NULL},
-	{"DEVICE", "ibdev", NULL},
-	{"MANAGED", "managed", NULL},
+	{"FAMILY", "family", NULL, .wide = 4},
+	{"DEVICE", "ibdev", NULL, .wide = 3},
+	{"MANAGED", "managed", NULL, .wide = 5},
 	{"VFS", NULL, format_vfs},
-	{"PORT", "port", NULL},
+	{"PORT", "port", NULL, .wide = 1},
 	{"PORT_GUID", "guid", NULL},
-	{"LID", "lid", NULL},
-	{"SM_LID", "sm_lid", NULL},
+	{"LID", "lid", NULL, .wide = 1},
+	{"SM_LID", "sm_lid", NULL, .wide = 4},
 	{"STATE", "state", NULL},
-	{"KEYS_BY", NULL, format_keys_by},
-	{"P_KEYS", NULL, format_pkeys},
-	{"PROBLEM", NULL, format_problem},
+	{"KEYS_BY", NULL, format_keys_by, .wide = 5},
+	{"P_KEYS", NULL, format_pkeys, .may_cut = true, .wide = 2},
+	{"PROBLEM", NULL, format_problem, .may_cut = true},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -112,6 +112,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_hcas = {
 	.name = "hcas",
+	.has_table = true,
 	.summary = "list the adapters and their ports",
 	.help = "\nVFS: there are / could be; 8->4/16 means that 8 exist and the configuration "
 		"wants 4. P_KEYS are\n"

@@ -59,13 +59,13 @@ static void format_overhead(struct vhca_strbuf *sb, struct json_object *migratio
 
 static const struct vhca_column columns[] = {
 	{"ID", "id", NULL},
-	{"ROLE", "role", NULL},
-	{"DOMAIN", NULL, format_domain},
-	{"PEER", "peer", NULL},
+	{"ROLE", "role", NULL, .wide = 3},
+	{"DOMAIN", NULL, format_domain, .may_cut = true},
+	{"PEER", "peer", NULL, .may_cut = true, .wide = 2},
 	{"STATE", NULL, format_state},
-	{"AGE", NULL, format_age},
-	{"OVERHEAD", NULL, format_overhead},
-	{"REASON", "reason", NULL},
+	{"AGE", NULL, format_age, .wide = 4},
+	{"OVERHEAD", NULL, format_overhead, .wide = 5},
+	{"REASON", "reason", NULL, .may_cut = true, .wide = 1},
 };
 
 #define QUERY                                                           \
@@ -91,6 +91,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_migrations = {
 	.name = "migrations",
+	.has_table = true,
 	.optional = QUERY,
 	.summary = "list the migrations from and to this host, and the last that ended",
 	.help = "\nROLE is this host's: source or destination. AGE counts from the begin. A state "

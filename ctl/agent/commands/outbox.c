@@ -47,11 +47,15 @@ static void format_next_try(struct vhca_strbuf *sb, struct json_object *report)
 }
 
 static const struct vhca_column columns[] = {
-	{"SEQ", "seq", NULL},		{"SUBJECT", NULL, format_subject},
-	{"EPOCH", "epoch", NULL},	{"REPORT", NULL, format_report},
-	{"STATE", "state", NULL},	{"AGE", NULL, format_age},
-	{"ATTEMPTS", "attempts", NULL}, {"NEXT", NULL, format_next_try},
-	{"REASON", "reason", NULL},
+	{"SEQ", "seq", NULL, .wide = 3},
+	{"SUBJECT", NULL, format_subject},
+	{"EPOCH", "epoch", NULL, .wide = 2},
+	{"REPORT", NULL, format_report, .may_cut = true},
+	{"STATE", "state", NULL},
+	{"AGE", NULL, format_age},
+	{"ATTEMPTS", "attempts", NULL, .wide = 1},
+	{"NEXT", NULL, format_next_try},
+	{"REASON", "reason", NULL, .may_cut = true},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -69,6 +73,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_outbox = {
 	.name = "outbox",
+	.has_table = true,
 	.summary = "list what the subnet manager has not been told yet",
 	.help = "\nReports wait here while the subnet manager cannot be reached; they survive a "
 		"restart.\n",

@@ -58,9 +58,10 @@ static void format_room(struct vhca_strbuf *sb, struct json_object *row)
 }
 
 static const struct vhca_column columns[] = {
-	{"P_KEY", "partition", NULL}, {"NAMES", NULL, format_names}, {"VFS", NULL, format_vfs},
-	{"PF", "pf", NULL},	      {"PORT", "port", NULL},	     {"FABRIC", "fabric", NULL},
-	{"AT_PORT", "pkey", NULL},    {"ROOM", NULL, format_room},
+	{"P_KEY", "partition", NULL}, {"NAMES", NULL, format_names, .may_cut = true},
+	{"VFS", NULL, format_vfs},    {"PF", "pf", NULL},
+	{"PORT", "port", NULL},	      {"FABRIC", "fabric", NULL, .wide = 2},
+	{"AT_PORT", "pkey", NULL},    {"ROOM", NULL, format_room, .wide = 1},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -81,6 +82,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_partitions = {
 	.name = "partitions",
+	.has_table = true,
 	.optional = VHCA_OPT_BIT(VHCA_OPT_LIMIT),
 	.summary = "list the partitions and their places in the ports' tables",
 	.help = "\nA line for each port that carries VFs. VFS counts those that are promised the "

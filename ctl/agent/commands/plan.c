@@ -69,7 +69,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		return r;
 	if (vhca_view_count(vhca_view_array(doc, "vfs")))
 		vhca_table_print(stdout, columns, VHCA_ARRAY_SIZE(columns),
-				 vhca_view_array(doc, "vfs"));
+				 vhca_view_array(doc, "vfs"), 0);
 	else
 		(void)puts("no VF is asked for");
 	return 0;

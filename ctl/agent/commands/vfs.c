@@ -29,10 +29,14 @@ static void format_granted(struct vhca_strbuf *sb, struct json_object *vf)
 }
 
 static const struct vhca_column columns[] = {
-	{"BDF", "bdf", NULL},		{"STATE", "state", NULL},
-	{"DRIVER", "driver", NULL},	{"DOMAIN/NAME", NULL, vhca_view_owner},
-	{"GUID", "guid", NULL},		{"GRANTED", NULL, format_granted},
-	{"P_KEYS", NULL, format_pkeys}, {"REASON", "reason", NULL},
+	{"BDF", "bdf", NULL},
+	{"STATE", "state", NULL},
+	{"DRIVER", "driver", NULL, .wide = 2},
+	{"DOMAIN/NAME", NULL, vhca_view_owner, .may_cut = true},
+	{"GUID", "guid", NULL},
+	{"GRANTED", NULL, format_granted},
+	{"P_KEYS", NULL, format_pkeys, .may_cut = true, .wide = 1},
+	{"REASON", "reason", NULL, .may_cut = true},
 };
 
 #define QUERY (VHCA_OPT_BIT(VHCA_OPT_STATE) | VHCA_OPTS_OF_VFS)
@@ -55,6 +59,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 const struct vhca_ctl_command vhca_cmd_vfs = {
 	.name = "vfs",
+	.has_table = true,
 	.optional = QUERY,
 	.summary = "list the VFs, their owners and addresses",
 	.help = "\nSTATE is one of unmanaged preparing free claimed programmed attached detaching "
