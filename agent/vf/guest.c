@@ -118,14 +118,15 @@ bool engine_awaits_xml(struct vhca_engine *e, struct vhca_vf *vf)
 
 /* ---- its buses and its memory ---- */
 
-int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
+int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom, unsigned int more,
 			    struct vhca_error *err)
 {
-	unsigned int coming = 1;
+	unsigned int coming = more;
 	struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &e->model.claims, link)
 		coming += vhca_uuid_equal(&c->domain, &dom->info->uuid) && c->vf &&
+			  !vhca_claim_is_ending(c) &&
 			  (c->vf->state == VHCA_VF_CLAIMED || c->vf->state == VHCA_VF_PROGRAMMED ||
 			   c->vf->state == VHCA_VF_FREE);
 	if (coming <= dom->info->free_root_ports)

@@ -19,9 +19,16 @@ struct plan {
 	const struct vhca_dom_info *wanted;
 	const struct vhca_domain *dom; /* NULL: it does not run here */
 	unsigned int n;
+	unsigned int n_uncounted; /* of those, which engine_check_root_ports() takes for no VF that
+				   * is on its way */
 	/* Of the model's list, and without a number of its: they were never made. */
 	struct vhca_claim placeholders[VHCA_DOM_VFS_MAX];
 };
+
+static bool has_port(const struct vhca_vf *vf)
+{
+	return vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_DETACHING;
+}
 
 static void add_placeholder(struct plan *p, const char *name, const struct vhca_identity *id,
 			    struct vhca_vf *vf)
@@ -35,39 +42,47 @@ static void add_placeholder(struct plan *p, const char *name, const struct vhca_
 	c->vf = vf;
 	if (!vf->claim)
 		vf->claim = c;
+	p->n_uncounted += !has_port(vf) && vf->state != VHCA_VF_CLAIMED &&
+			  vf->state != VHCA_VF_PROGRAMMED && vf->state != VHCA_VF_FREE;
 	TAILQ_INSERT_TAIL(&p->e->model.claims, c, link);
 }
 
-/* Behind a claim that is to end: its VF, its port and its keys will be free. Else as
- * vhca_engine_claim(), but that nobody has to look at the domain again. */
-static int find_place(const struct plan *p, const struct vhca_claim_request *req,
-		      const struct vhca_claim *ends, const struct vhca_identity *id,
-		      struct vhca_vf **ret, struct vhca_error *err)
+/* What a running domain needs for a VF beside that; one that its guest still has leaves a port. */
+static int check_domain(const struct plan *p, const struct vhca_claim *ends, struct vhca_error *err)
 {
 	const struct vhca_domain *dom = p->dom;
-	int r = ends ? engine_check_drained(p->e, err) : 0;
+	int r;
 
-	if (r == 0 && ends &&
-	    (ends->vf->state == VHCA_VF_QUARANTINED || !engine_may_serve(p->e, req)))
+	if (!dom)
+		return 0;
+	r = vhca_engine_check_readable(dom, err);
+	if (r == 0 && !(ends && has_port(ends->vf)))
+		r = engine_check_root_ports(p->e, dom, 1 + p->n_uncounted, err);
+	if (r == 0 && !engine_is_pinned(dom))
+		r = vhca_guest_memory_check_limit(&dom->info->memory, dom->info->name,
+						  &dom->info->uuid, err);
+	return r;
+}
+
+/* Behind a claim that is to end: its VF, its port and its keys will be free. */
+static int check_behind(const struct plan *p, const struct vhca_claim_request *req,
+			const struct vhca_claim *ends, const struct vhca_identity *id,
+			struct vhca_error *err)
+{
+	int r = engine_check_drained(p->e, err);
+
+	if (r == 0 && (ends->vf->state == VHCA_VF_QUARANTINED || !engine_may_serve(p->e, req)))
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
 				      "%s is still being taken from it",
 				      VHCA_BDF_STR(ends->vf->bdf));
-	if (r == 0 && ends)
+	if (r == 0)
 		r = vhca_engine_check_disk(p->e, err);
-	if (r == 0 && ends && id->guid != ends->identity.guid)
+	if (r == 0 && id->guid != ends->identity.guid)
 		r = engine_check_free(p->e, id->guid, err);
-	if (r == 0 && ends)
-		return engine_check_room(p->e, ends, id, err);
-	if (r == 0 && dom)
-		r = vhca_engine_check_readable(dom, err);
-	if (r == 0 && dom)
-		r = engine_check_root_ports(p->e, dom, err);
-	if (r == 0 && dom && !engine_is_pinned(dom))
-		r = vhca_guest_memory_check_limit(&dom->info->memory, dom->info->name,
-						  &dom->info->uuid, err);
-	return r < 0 ? r : engine_find_place(p->e, req, id, ret, err);
+	return r < 0 ? r : engine_check_room(p->e, ends, id, err);
 }
 
+/* As vhca_engine_claim(), but that nobody has to look at the domain again. */
 static int plan_vf(struct plan *p, const struct vhca_vf_request *vf, const struct vhca_vf **ret,
 		   struct vhca_error *err)
 {
@@ -84,7 +99,10 @@ static int plan_vf(struct plan *p, const struct vhca_vf_request *vf, const struc
 		req.bdf = there->vf->bdf; /* has_bdf stays false: the wishes count */
 	r = stands ? 0 : engine_resolve_identity(p->e, &req, &id, err);
 	if (r == 0 && !stands)
-		r = find_place(p, &req, there, &id, &place, err);
+		r = check_domain(p, there, err);
+	if (r == 0 && !stands)
+		r = there ? check_behind(p, &req, there, &id, err)
+			  : engine_find_place(p->e, &req, &id, &place, err);
 	if (r == 0 && !stands)
 		add_placeholder(p, vf->name, &id, place);
 	*ret = place;

@@ -74,8 +74,8 @@ void engine_note_unreadable(struct vhca_engine *e, struct vhca_domain *dom,
 const struct vhca_domain *engine_unreadable(struct vhca_engine *e, const struct vhca_vf *vf);
 /* The same; true sets the VF's reason, and whoever needs a proof waits. */
 bool engine_awaits_xml(struct vhca_engine *e, struct vhca_vf *vf);
-/* Hot-plug needs a spare pcie-root-port for each VF that is on its way. */
-int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
+/* Hot-plug needs a spare pcie-root-port for each VF that is on its way, and for so many more. */
+int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom, unsigned int more,
 			    struct vhca_error *err);
 /* With a host device in the guest its memory is pinned already, whatever the limit says now. */
 bool engine_is_pinned(const struct vhca_domain *dom);

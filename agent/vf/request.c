@@ -125,7 +125,7 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 			  dom->info->name); /* same size */
 	r = check_adopted(e, dom, &err);
 	if (r == 0)
-		r = engine_check_root_ports(e, dom, &err);
+		r = engine_check_root_ports(e, dom, 1, &err);
 	if (r == 0)
 		r = engine_check_plug(e, dom, &err);
 	if (r == 0)
@@ -308,7 +308,7 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 	if (r == 0 && req->origin == VHCA_ORIGIN_ATTACH)
 		r = vhca_engine_check_readable(dom, &err);
 	if (r == 0 && req->origin == VHCA_ORIGIN_ATTACH)
-		r = engine_check_root_ports(e, dom, &err);
+		r = engine_check_root_ports(e, dom, 1, &err);
 	if (r == 0 && req->origin == VHCA_ORIGIN_ATTACH)
 		r = engine_check_plug(e, dom, &err);
 	if (r == 0)

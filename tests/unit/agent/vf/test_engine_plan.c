@@ -359,6 +359,40 @@ static void test_root_ports_of_a_running_domain(void **state)
 	assert_string_equal(ask(w), "");
 }
 
+/* What is still being scrubbed of the same name needs one anew, and those behind it see that. */
+static void test_root_ports_behind_a_claim_that_ends(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	begin(w);
+	run(w, 0);
+	want("ib0", "0x8001", GUID);
+	assert_true(claim(w, &plan.wanted.requests[0], VHCA_ORIGIN_CLAIM).ok);
+	w->fault = WORLD_HANG;
+	w->fault_effect = VHCA_EFFECT_SCRUB;
+	w->fault_at = w->effects + 1;
+	vhca_engine_release(w->engine, (struct vhca_claim *)claim_of(w, "ib0"), true, on_answer,
+			    &a);
+	assert_true(world_until(w, is_ending, NULL));
+	w->domains[0].info.root_ports = 1;
+	world_look(w, 0);
+	world_settle(w);
+	assert_string_equal(ask(w), "");
+	want("ib1", "0x8001", 0);
+	assert_string_equal(ask(w), "no_root_port");
+	assert_non_null(strstr(plan.err.msg, "ib1: domain vm0 has 1 free pcie-root-ports of 1, "
+					     "needs 2"));
+	plan.wanted.n_requests = 1;
+	w->domains[0].info.root_ports = 0;
+	world_look(w, 0);
+	world_settle(w);
+	assert_string_equal(ask(w), "no_root_port");
+	world_release(w);
+	assert_true(world_until(w, answered, &a));
+	assert_string_equal(ask(w), "no_root_port");
+}
+
 /* libvirt is not asked whether the limit is another one by now: that would be an effect. */
 static void test_memory_of_a_running_domain(void **state)
 {
@@ -441,6 +475,7 @@ int main(void)
 		TEST(test_a_claim_that_stands_fits),
 		TEST(test_a_claim_that_ends),
 		TEST(test_root_ports_of_a_running_domain),
+		TEST(test_root_ports_behind_a_claim_that_ends),
 		TEST(test_memory_of_a_running_domain),
 		TEST(test_running_domain_with_a_vf),
 		TEST(test_an_unreadable_domain),
