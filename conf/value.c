@@ -223,9 +223,10 @@ int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *fi
 	if (!strchr(value, ':'))
 		return bad(err, value, "a URI");
 	if (user && user[strcspn(user, ":@")] == ':')
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
-				      "a password, which whoever looks at vhcad would see; libvirt "
-				      "has auth.conf for it");
+		return vhca_error_set(
+			err, VHCA_ERR_INVALID, "bad_value", 0,
+			"a password, which whoever looks at vhcad would see; libvirt "
+			"has auth.conf for it, and an @ behind a port is written %%40");
 	return vhca_conf_text(value, type, field, err);
 }
 

@@ -218,13 +218,13 @@ static const struct {
 	 "what is sent"},
 	{"[libvirt]\nuri = qemu+tcp://me:s3cret@h/system\n",
 	 "f.conf:2: uri: a password, which whoever looks at vhcad would see; libvirt has auth.conf "
-	 "for it"},
+	 "for it, and an @ behind a port is written %40"},
 	{"[sm]\nurl = http://1 http://2 http://3 http://4 http://5 http://6 http://7 "
 	 "http://8 http://9\n",
 	 "f.conf:2: url: more than 8 URLs, or one of more than 255 characters"},
 	{"[libvirt]\nuri = qemu+tcp://me:s3/cr?e#t@h/system\n",
 	 "f.conf:2: uri: a password, which whoever looks at vhcad would see; libvirt has auth.conf "
-	 "for it"},
+	 "for it, and an @ behind a port is written %40"},
 	{"[sm]\nurl = https://me:s3/cr?e#t@sm2:1\n",
 	 "f.conf:2: url: a URL with a user, which whoever looks at vhcad would see; token_file has "
 	 "what is sent"},
