@@ -173,21 +173,10 @@ static struct vhca_http_visit *idle_of_most(const struct vhca_http_door *door)
 	return found;
 }
 
-static void make_room(struct vhca_http_door *door, const struct vhca_http_source *s)
-{
-	const struct vhca_http_limits *l = &door->limits;
-
-	if (!s->exempt && s->n > l->source_max)
-		end(door, find_oldest_idle(s), VHCA_HTTP_END_SOURCE);
-	else if (door->strangers > l->strangers_max)
-		end(door, oldest_of_most(door), VHCA_HTTP_END_STRANGERS);
-	else if (door->stats.connections > l->connections_max - l->connections_max / 8)
-		end(door, idle_of_most(door), VHCA_HTTP_END_CROWD);
-}
-
 int vhca_http_door_enter(struct vhca_http_door *door, struct vhca_http_visit *v,
 			 const struct vhca_http_source_key *key, bool exempt)
 {
+	const struct vhca_http_limits *l = &door->limits;
 	struct vhca_http_source *s;
 
 	LIST_FOREACH (s, &door->buckets[bucket_of(key)], bucket)
@@ -211,7 +200,12 @@ int vhca_http_door_enter(struct vhca_http_door *door, struct vhca_http_visit *v,
 	s->n++;
 	door->stats.connections++;
 	door->strangers += !s->known;
-	make_room(door, s);
+	if (!s->exempt && s->n > l->source_max)
+		end(door, find_oldest_idle(s), VHCA_HTTP_END_SOURCE);
+	else if (door->strangers > l->strangers_max)
+		end(door, oldest_of_most(door), VHCA_HTTP_END_STRANGERS);
+	else if (door->stats.connections > l->connections_max - l->connections_max / 8)
+		end(door, idle_of_most(door), VHCA_HTTP_END_CROWD);
 	return 0;
 }
 

@@ -260,20 +260,6 @@ int vhca_json_get_guid(struct json_object *obj, const char *key, uint64_t *ret,
 	return 0;
 }
 
-/* Element i of the array, which must differ from the i before it. */
-static int get_pkey(struct json_object *array, const char *key, size_t i, uint16_t *ret,
-		    struct vhca_error *err)
-{
-	struct json_object *element = json_object_array_get_idx(array, i);
-	const char *text = json_object_get_string(element);
-
-	if (!json_object_is_type(element, json_type_string) || vhca_pkey_parse(text, &ret[i]) < 0)
-		return bad(err, "%s[%zu]: a P_Key such as \"0x8001\" is expected", key, i);
-	if (vhca_pkey_find(ret, i, ret[i]) >= 0)
-		return bad(err, "%s[%zu]: %s is there twice", key, i, VHCA_PKEY_STR(ret[i]));
-	return 0;
-}
-
 int vhca_json_get_pkeys(struct json_object *obj, const char *key, uint16_t *ret, size_t max,
 			size_t *ret_n, struct vhca_error *err)
 {
@@ -289,9 +275,14 @@ int vhca_json_get_pkeys(struct json_object *obj, const char *key, uint16_t *ret,
 	if (n > max)
 		return bad(err, "%s: %zu P_Keys, at most %zu are possible", key, n, max);
 	for (size_t i = 0; i < n; i++) {
-		r = get_pkey(array, key, i, ret, err);
-		if (r < 0)
-			return r;
+		struct json_object *element = json_object_array_get_idx(array, i);
+
+		if (!json_object_is_type(element, json_type_string) ||
+		    vhca_pkey_parse(json_object_get_string(element), &ret[i]) < 0)
+			return bad(err, "%s[%zu]: a P_Key such as \"0x8001\" is expected", key, i);
+		if (vhca_pkey_find(ret, i, ret[i]) >= 0)
+			return bad(err, "%s[%zu]: %s is there twice", key, i,
+				   VHCA_PKEY_STR(ret[i]));
 	}
 	*ret_n = n;
 	return 0;
