@@ -76,19 +76,6 @@ static void print_synopsis(FILE *out, const struct vhca_ctl_program *program,
 				      cmd->name, cmd->args[0], option_text(text, &options[i]));
 }
 
-static void print_command(FILE *out, const struct vhca_ctl_program *program,
-			  const struct vhca_ctl_command *cmd)
-{
-	print_synopsis(out, program, cmd);
-	(void)fprintf(out, "\n%c%s.\n%s", toupper(cmd->summary[0]), cmd->summary + 1, cmd->help);
-	if (cmd->required | cmd->optional)
-		(void)fputc('\n', out);
-	for (size_t i = 0; i < program->n_options; i++)
-		if ((cmd->required | cmd->optional) & VHCA_OPT_BIT(i))
-			print_option(out, &program->options[i]);
-	(void)fprintf(out, "\nOptions of all commands: %s help\n", program->name);
-}
-
 static void print_overview(FILE *out, const struct vhca_ctl_program *program)
 {
 	(void)fprintf(out, "Usage: %s [OPTIONS] COMMAND [ARGUMENTS]\n\n%s\nCommands:\n",
@@ -120,7 +107,14 @@ int vhca_ctl_print_help(FILE *out, const struct vhca_ctl_program *program, const
 	cmd = find_command(program, name, err);
 	if (!cmd)
 		return -ENOENT;
-	print_command(out, program, cmd);
+	print_synopsis(out, program, cmd);
+	(void)fprintf(out, "\n%c%s.\n%s", toupper(cmd->summary[0]), cmd->summary + 1, cmd->help);
+	if (cmd->required | cmd->optional)
+		(void)fputc('\n', out);
+	for (size_t i = 0; i < program->n_options; i++)
+		if ((cmd->required | cmd->optional) & VHCA_OPT_BIT(i))
+			print_option(out, &program->options[i]);
+	(void)fprintf(out, "\nOptions of all commands: %s help\n", program->name);
 	return 0;
 }
 

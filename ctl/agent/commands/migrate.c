@@ -107,16 +107,6 @@ static int report_ready(const struct vhca_ctl *ctl, struct json_object *migratio
 
 /* ---- the command ---- */
 
-static void print_begun(const struct vhca_ctl *ctl, struct json_object *migration)
-{
-	if (ctl->opts[VHCA_OPT_JSON] && ctl->opts[VHCA_OPT_NO_WAIT])
-		vhca_ctl_print_json(migration);
-	else if (!ctl->opts[VHCA_OPT_JSON])
-		(void)printf("%s: migration %s to %s%s\n", ctl->args[0],
-			     vhca_view_text(migration, "id"), vhca_view_text(migration, "peer"),
-			     ctl->opts[VHCA_OPT_CANCEL] ? " is being cancelled" : "");
-}
-
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *migration = NULL, *last = NULL;
@@ -127,7 +117,12 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 	if (r < 0)
 		return r;
-	print_begun(ctl, migration);
+	if (ctl->opts[VHCA_OPT_JSON] && ctl->opts[VHCA_OPT_NO_WAIT])
+		vhca_ctl_print_json(migration);
+	else if (!ctl->opts[VHCA_OPT_JSON])
+		(void)printf("%s: migration %s to %s%s\n", ctl->args[0],
+			     vhca_view_text(migration, "id"), vhca_view_text(migration, "peer"),
+			     cancelling ? " is being cancelled" : "");
 	if (ctl->opts[VHCA_OPT_NO_WAIT])
 		return 0;
 	r = vhca_migration_follow(ctl, migration, ctl->opts[VHCA_OPT_EXTERNAL] ? "ready" : NULL,

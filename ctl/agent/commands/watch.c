@@ -39,22 +39,14 @@ static void print_event(const struct vhca_ctl *ctl, struct json_object *event)
 		     vhca_view_text(event, "text"));
 }
 
-static void print_events(const struct watch *w, struct json_object *doc, size_t newest)
-{
-	struct json_object *events = vhca_view_array(doc, "events");
-	size_t n = vhca_view_count(events);
-
-	for (size_t i = n > newest ? n - newest : 0; i < n; i++)
-		print_event(w->ctl, json_object_array_get_idx(events, i));
-	(void)fflush(stdout); /* for the pipe behind; main() reports a failure */
-}
-
 static int poll_once(struct watch *w, unsigned int wait_s, size_t newest, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
+	struct json_object *events;
 	char path[VHCA_CTL_PATH_MAX];
 	const char *cursor;
 	struct vhca_strbuf sb;
+	size_t n;
 	int r;
 
 	vhca_strbuf_init(&sb, path, sizeof(path));
@@ -64,7 +56,11 @@ static int poll_once(struct watch *w, unsigned int wait_s, size_t newest, struct
 	r = vhca_ctl_call(w->ctl, "GET", path, NULL, (wait_s + MARGIN_S) * 1000, &doc, err);
 	if (r < 0)
 		return r;
-	print_events(w, doc, newest);
+	events = vhca_view_array(doc, "events");
+	n = vhca_view_count(events);
+	for (size_t i = n > newest ? n - newest : 0; i < n; i++)
+		print_event(w->ctl, json_object_array_get_idx(events, i));
+	(void)fflush(stdout); /* for the pipe behind; main() reports a failure */
 	w->answered = true;
 	w->silent = false;
 	cursor = vhca_view_text(doc, "cursor");
