@@ -234,16 +234,6 @@ static uint64_t shorten(uint64_t until, uint64_t ms)
 	return ms && until > longest ? longest : until;
 }
 
-static void load_limits(struct vhca_mig *m, uint64_t until)
-{
-	if (!m->source)
-		m->lease_until = vhca_now_ms() + m->owner->args.conf->lease_ms;
-	else if (is_limited_by_copy(m))
-		m->copy_until = shorten(until, m->copy.timeout_ms);
-	else
-		m->lease_until = shorten(until, m->lease_ms);
-}
-
 /* A state of the other side has no rules here: the migration would stand still for ever. */
 static int parse_role(const char *role, struct vhca_mig *m)
 {
@@ -288,7 +278,12 @@ static int load_row(void *ctx, const struct vhca_row *row)
 	m->record = VHCA_MIG_RECORD_LOADED;
 	m->origin = find_origin(m);
 	m->lease_ms = vhca_row_u64(row, 15);
-	load_limits(m, vhca_row_u64(row, 16));
+	if (!m->source)
+		m->lease_until = vhca_now_ms() + ms->args.conf->lease_ms;
+	else if (is_limited_by_copy(m))
+		m->copy_until = shorten(vhca_row_u64(row, 16), m->copy.timeout_ms);
+	else
+		m->lease_until = shorten(vhca_row_u64(row, 16), m->lease_ms);
 	return 0;
 }
 

@@ -429,17 +429,6 @@ static void note_start_asked(struct vhca_mig *m)
 				m->res->err.msg, VHCA_DOMAIN_WORD(m->domain_name, &m->domain));
 }
 
-/* It is given no VF (engine_requests()), and who may resume it, nobody here can know. */
-static void say_zombie(struct vhca_mig *m)
-{
-	m->degraded = true;
-	mig_reason(m,
-		   "zombie_source: the domain runs at %s, and libvirt still has a paused copy of "
-		   "it here; never resume that: virsh destroy %s",
-		   m->peer, VHCA_DOMAIN_WORD(m->domain_name, &m->domain));
-	vhca_events_add(m->owner->args.events, "alarm", m->domain_name, "%s", m->reason);
-}
-
 /* Else the last word to the SM is said at that epoch. */
 static bool is_away_uncontested(const struct vhca_claim *c)
 {
@@ -456,8 +445,15 @@ static void end_claims(struct vhca_mig *m)
 	/* The domain is there all the same, and asks for VFs itself: nothing is left to do here. */
 	m->degraded = !m->res->attached;
 	mig_reason(m, "%s", m->res->attached ? "" : "the destination had given up the VFs for it");
-	if (copy_is_left(m))
-		say_zombie(m);
+	if (!copy_is_left(m))
+		return;
+	/* It is given no VF (engine_requests()), and who may resume it, nobody here can know. */
+	m->degraded = true;
+	mig_reason(m,
+		   "zombie_source: the domain runs at %s, and libvirt still has a paused copy of "
+		   "it here; never resume that: virsh destroy %s",
+		   m->peer, VHCA_DOMAIN_WORD(m->domain_name, &m->domain));
+	vhca_events_add(m->owner->args.events, "alarm", m->domain_name, "%s", m->reason);
 }
 
 /*
