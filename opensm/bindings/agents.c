@@ -14,19 +14,6 @@ static int bad(struct vhca_error *err, const char *word, const char *why)
 	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0, "\"%.160s\" %s", word, why);
 }
 
-static int reserve(struct vhca_osm_agents *agents, struct vhca_error *err)
-{
-	struct vhca_osm_agent *list;
-
-	if (agents->n % GROWS_BY)
-		return 0;
-	list = reallocarray(agents->list, agents->n + GROWS_BY, sizeof(*list));
-	if (!list)
-		return vhca_error_no_memory(err, "[agents]");
-	agents->list = list;
-	return 0;
-}
-
 bool vhca_osm_agents_have(const struct vhca_osm_agents *agents, const char *node)
 {
 	for (size_t i = 0; i < agents->n; i++)
@@ -67,7 +54,7 @@ static int read_line(struct vhca_osm_agent *agent, const char *value, struct vhc
 int vhca_osm_agents_add(struct vhca_osm_agents *agents, const char *node, const char *value,
 			struct vhca_error *err)
 {
-	struct vhca_osm_agent agent = {.n_ports = 0};
+	struct vhca_osm_agent agent = {.n_ports = 0}, *list = agents->list;
 	int r;
 
 	if (!vhca_name_is_valid(node) || vhca_strcpy(agent.node, sizeof(agent.node), node) < 0)
@@ -80,8 +67,11 @@ int vhca_osm_agents_add(struct vhca_osm_agents *agents, const char *node, const 
 	if (agents->n == VHCA_OSM_AGENTS_MAX)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
 				      "more than %d in [agents]", VHCA_OSM_AGENTS_MAX);
-	if (reserve(agents, err) < 0)
-		return -ENOMEM;
+	if (agents->n % GROWS_BY == 0)
+		list = reallocarray(list, agents->n + GROWS_BY, sizeof(*list));
+	if (!list)
+		return vhca_error_no_memory(err, "[agents]");
+	agents->list = list;
 	agents->list[agents->n++] = agent;
 	return 0;
 }

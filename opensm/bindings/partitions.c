@@ -158,17 +158,6 @@ static int add_port(struct members *all, const struct vhca_osm_port *p,
 	return 0;
 }
 
-static int collect(struct members *all, const struct vhca_osm_table *t,
-		   const struct vhca_osm_policy *policy)
-{
-	for (size_t i = 0; i < vhca_osm_table_ports(t); i++)
-		if (add_port(all, vhca_osm_table_port_at(t, i), policy) < 0)
-			return -ENOMEM;
-	if (all->n)
-		qsort(all->v, all->n, sizeof(*all->v), compare);
-	return 0;
-}
-
 static void put_header(FILE *f, const struct vhca_osm_base *base,
 		       const struct vhca_osm_policy *policy, uint16_t pkey_base)
 {
@@ -231,8 +220,11 @@ int vhca_osm_partitions_render(const struct vhca_osm_table *t, const struct vhca
 	FILE *f;
 	int failed;
 
-	if (collect(&all, t, policy) < 0)
-		return -ENOMEM;
+	for (size_t i = 0; i < vhca_osm_table_ports(t); i++)
+		if (add_port(&all, vhca_osm_table_port_at(t, i), policy) < 0)
+			return -ENOMEM;
+	if (all.n)
+		qsort(all.v, all.n, sizeof(*all.v), compare);
 	f = open_memstream(&text, &len);
 	if (!f)
 		return -errno;
