@@ -61,19 +61,6 @@ static void look_for_keys(const struct vhca_osm_subnet *subnet, const struct vhc
 			    text, missing.truncated ? " and more" : "");
 }
 
-/* The vGUID is a port of its own, which has a place, but no index in another one's table. */
-static void look_at_vport(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,
-			  struct vhca_osm_view *v)
-{
-	if (subnet->ops->is_vport_of(subnet->ctx, b->vguid, b->port_guid)) {
-		v->state = VHCA_OSM_GRANTED;
-		return;
-	}
-	v->state = VHCA_OSM_ELSEWHERE;
-	add_finding(v, "GUID %s is a port of its own, but no virtual port of the HCA with port %s.",
-		    VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(b->port_guid));
-}
-
 /* Returns the port whose LID is the vGUID's: its own if there is one, else the reported one. */
 static uint64_t look_for_alias(const struct vhca_osm_subnet *subnet,
 			       const struct vhca_osm_binding *b, struct vhca_osm_view *v)
@@ -86,8 +73,16 @@ static uint64_t look_for_alias(const struct vhca_osm_subnet *subnet,
 		v->state = VHCA_OSM_GRANTED;
 		return b->port_guid;
 	}
+	/* The vGUID is a port of its own, which has a place, but no index in another's table. */
 	if (alias.port_guid == b->vguid && b->vguid != b->port_guid) {
-		look_at_vport(subnet, b, v);
+		v->state = VHCA_OSM_GRANTED;
+		if (subnet->ops->is_vport_of(subnet->ctx, b->vguid, b->port_guid))
+			return b->vguid;
+		v->state = VHCA_OSM_ELSEWHERE;
+		add_finding(v,
+			    "GUID %s is a port of its own, but no virtual port of the HCA with "
+			    "port %s.",
+			    VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(b->port_guid));
 		return b->vguid;
 	}
 	if (alias.port_guid != b->port_guid)
