@@ -202,19 +202,15 @@ void vhca_osm_key_places_remember(struct osm_opensm *osm, struct vhca_osm_key_pl
 	vhca_osm_unlock(osm);
 }
 
-static void forget_all(const osm_opensm_t *osm)
-{
-	vhca_log_error("out of memory: all P_Key tables are written again");
-	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
-		if (port->p_physp)
-			forget_elsewhere(port->p_physp);
-}
-
 void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_places *places)
 {
 	vhca_osm_lock_exclusive(osm);
-	if (!places->of)
-		forget_all(osm);
+	if (!places->of) {
+		vhca_log_error("out of memory: all P_Key tables are written again");
+		VHCA_OSM_FOREACH_PORT (port, &osm->subn)
+			if (port->p_physp)
+				forget_elsewhere(port->p_physp);
+	}
 	for (size_t i = 0; i < places->n; i++) {
 		const struct vhca_osm_key_place *was = &places->of[i];
 		osm_port_t *port = osm_get_port_by_guid(&osm->subn, was->guid);
