@@ -319,7 +319,9 @@ static void test_domain_that_never_appears(void **state)
 	p->copy_begins = true;
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, is_copying, NULL));
+	assert_true(pair_until(p, awaits_copy, NULL)); /* each step before begins a lease */
 	pair_silence(p, 0);
+	pair_settle(p);
 	end_lease_in(p, 0);
 	assert_true(pair_until(p, dest_ended, NULL));
 	assert_true(world_clean(&p->w[1], 0));

@@ -4,7 +4,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/http/json.h"
-#include "opensm/http/recent.h"
+#include "opensm/http/page/recent.h"
 #include "tests/unit/unit.h"
 
 static const struct vhca_osm_lid_move exchange = {
