@@ -52,9 +52,11 @@ static struct json_object *claim_doc(const struct vhca_peer *p, const struct vhc
 	vhca_json_add_guid(o, "port_guid", here.port_guid);
 	vhca_json_add_u64(o, "gid_index", here.gid_index);
 	vhca_json_add_u64(o, "lid", here.lid);
+	if (p->conf->lid_policy != VHCA_LID_FOLLOW)
+		return o;
 	if (vhca_migration_check_lid(m, c, &why) == 0)
 		vhca_json_add_string(o, "lid_policy", "follow");
-	else if (p->conf->lid_policy == VHCA_LID_FOLLOW)
+	else
 		vhca_json_add_string(o, "lid_stays", why.msg);
 	return o;
 }

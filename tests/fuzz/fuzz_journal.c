@@ -30,13 +30,13 @@ static const struct table {
 	const char *name, *columns, *told; /* told: in the refusal */
 } tables[] = {
 	{"vfs", "ssisssiisi", "table vfs"},
-	{"claims", "sssssssisiiissisiisiii", "table claims"},
+	{"claims", "sssssssisiiissisiisiiiii", "table claims"},
 	{"vguids", "iiis", "table vguids"},
 	{"suppressed", "ss", "table suppressed"},
 	{"migrations", "ssssssiiiisssssiiss", "table migrations"},
 	{"drain", "isi", "table drain"},
 	{"repeats", "ssssiiis", "table repeats"},
-	{"outbox", "iiiiiiiisisiiiiiii", "outbox"},
+	{"outbox", "iiiiiiiisisiiiiiiii", "outbox"},
 	{"outbox_members", "iiis", "outbox"},
 	{"proofs", "is", "table proofs"},
 };
