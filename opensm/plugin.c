@@ -422,7 +422,7 @@ static bool takes_over(const struct plugin *p)
  * are not in that file, from guests that run; so it waits for as long as this takes, unless it is
  * to end.
  */
-static void await_take_over(struct plugin *p)
+static void await_take_over(struct plugin *p, bool another_was_master)
 {
 	struct timespec until;
 	int r;
@@ -431,7 +431,7 @@ static void await_take_over(struct plugin *p)
 		; /* the late end of an earlier one */
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	atomic_store(&p->service_is_new, false);
-	if (p->osm->subn.coming_out_of_standby)
+	if (another_was_master || p->osm->subn.coming_out_of_standby)
 		atomic_store(&p->was_standby, true);
 	atomic_store(&p->take_over_wanted, true);
 	wake(p);
@@ -703,7 +703,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
 		another = vhca_osm_past_master_heed(p->osm, p->conf.lids_move);
 		if (another || takes_over(p))
-			await_take_over(p);
+			await_take_over(p, another);
 		if (p->conf.lids_move)
 			vhca_osm_places_unlist(p->osm);
 		vhca_osm_open_guid_tables(p->osm); /* some have another GUIDCap now */

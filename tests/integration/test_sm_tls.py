@@ -327,6 +327,37 @@ class Door(Case):
         self.assertEqual([owner("by-uri", "hv1"), report("hv1", 4), report("hv2", 9)], [200, 200, "not_the_owner"])
         self.assertEqual(sm.stop(), 0)
 
+    def test_who_was_not_the_last_master_does_not_know_the_owner(self):
+        """Also where no LID moves: the one that was master meanwhile has heard tickets, and starts first no more."""
+        vguid, port = "0x02c9ab00000000ab", {who: fabric.port_guid(host) for who, host in (("hv1", 2), ("hv2", 3))}
+        former = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
+        former.conf += ("roles = cert:spiffe://x/y:admin\n[tickets]\nrequired = yes\nsettle = 600\n[agents]\n"
+                        f"hv1 = cert:hv1.example.org {port['hv1']}\nhv2 = cert:2001:db8::7 {port['hv2']}\n")
+        other = self.fabric.manager(host=3)
+        self.addCleanup(other.kill)
+
+        def start():
+            former.start(wait=False)
+            fabric.wait_for("OpenSM is ready", lambda: former.alive() and self.ask("/readyz", client="by-uri")[0] == 200, 20)
+
+        def report(client, who, epoch):
+            body = {"epoch": epoch, "port_guid": port[who], "gid_index": 1, "lid": 0, "pkeys": ["0x8001"]}
+            status, doc = self.ask(f"/v1/bindings/{vguid}", None, client, "PUT", body)
+            return doc.get("code", status)
+
+        start()
+        self.assertEqual(self.ask(f"/v1/owners/{vguid}", None, "by-uri", "PUT", {"port_guid": port["hv1"]})[0], 200)
+        self.assertEqual([report("named", "hv1", 1), report("by-address", "hv2", 2)], [200, "not_the_owner"])
+        former.kill()
+        start()
+        self.assertEqual(report("by-address", "hv2", 2), "not_the_owner")    # it was the last one
+        former.kill()
+        other.start()
+        other.kill()
+        start()
+        self.assertEqual(report("by-address", "hv2", 2), "owner_unknown")
+        self.assertEqual(former.stop(), 0)
+
     def test_who_is_refused_in_a_loop_does_not_fill_the_log(self):
         sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
         sm.conf += f"[agents]\nhv1 = cert:hv1.example.org {fabric.port_guid(HOST)}\n"
