@@ -25,9 +25,13 @@ struct vhca_osm_chain {
 	struct vhca_osm_step steps[VHCA_TICKETS_MAX];
 };
 
-/* One after the other. Errors: bad_ticket, ticket_not_valid. */
+/*
+ * One after the other. What is at `above` or below is left out unverified; what is not valid, too:
+ * the rest may lead without it. Errors: bad_ticket, ticket_not_valid, of the first one that was;
+ * *ret has the others all the same.
+ */
 int vhca_osm_chain_read(const struct vhca_http_auth *auth, const struct vhca_osm_agents *agents,
-			uint64_t vguid, const struct vhca_osm_proof *proof,
+			uint64_t vguid, uint64_t above, const struct vhca_osm_proof *proof,
 			struct vhca_osm_chain *ret, struct vhca_error *err);
 /*
  * The way from a node that had it at an epoch: each step is signed by whom the one before it has

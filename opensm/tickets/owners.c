@@ -141,28 +141,46 @@ static void drop_bid(struct vhca_osm_owners *o, uint64_t vguid)
 static int read_chain(const struct vhca_osm_owners *o, struct report *report,
 		      struct vhca_error *err)
 {
-	return vhca_osm_chain_read(o->auth, &o->conf->agents, report->want->vguid, report->proof,
+	return vhca_osm_chain_read(o->auth, &o->conf->agents, report->want->vguid,
+				   report->known ? report->known->epoch : 0, report->proof,
 				   &report->chain, err);
 }
 
+/* By tickets, from who had it at an epoch; *ret_from as of vhca_osm_chain_follow(). */
+static bool leads_here(const struct report *report, const char *node, uint64_t epoch,
+		       uint64_t port_guid, uint64_t *ret_from)
+{
+	const struct vhca_osm_binding *want = report->want;
+	const struct vhca_osm_step *last =
+		vhca_osm_chain_follow(&report->chain, node, epoch, port_guid, ret_from);
+
+	return last && strcmp(last->to->node, report->by->name) == 0 &&
+	       last->port_guid == want->port_guid && last->epoch <= want->epoch;
+}
+
+/* The other party may have had it back unheard, and handed it on. */
 static int judge_stranger(const struct vhca_osm_owners *o, struct report *report,
 			  struct vhca_osm_owner *ret, struct vhca_error *err)
 {
 	const struct vhca_osm_binding *known = report->known;
-	const char *node = vhca_osm_node_of(&o->conf->agents, o->table, known->port_guid);
-	const struct vhca_osm_step *last;
-	uint64_t signer = 0;
+	const uint64_t parties[] = {known->port_guid, known->owner.other_port};
+	struct vhca_error bad = VHCA_ERROR_INIT;
 
-	if (!node)
+	if (!vhca_osm_node_of(&o->conf->agents, o->table, known->port_guid))
 		return not_known_yet(known->vguid, "its last port has no node", err);
-	if (read_chain(o, report, err) < 0)
-		return -EACCES;
-	last = vhca_osm_chain_follow(&report->chain, node, known->epoch, known->port_guid, &signer);
-	if (!last || strcmp(last->to->node, report->by->name) != 0 ||
-	    last->port_guid != report->want->port_guid || last->epoch > report->want->epoch)
+	(void)read_chain(o, report, &bad);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(parties); i++) {
+		const char *node = vhca_osm_node_of(&o->conf->agents, o->table, parties[i]);
+
+		if (node && leads_here(report, node, known->epoch, parties[i], &ret->other_port))
+			return 0;
+	}
+	if (!bad.kind)
 		return not_the_owner(report->by, known, err);
-	ret->other_port = signer;
-	return 0;
+	hint_at_admin(known->vguid, &bad);
+	if (err)
+		*err = bad;
+	return -EACCES;
 }
 
 static int judge_known(const struct vhca_osm_owners *o, struct report *report,
@@ -234,11 +252,8 @@ static void bid_compare(struct vhca_osm_owners *o, struct bid *bid, const struct
 	struct vhca_osm_owner owner =
 		report->known ? report->known->owner : (struct vhca_osm_owner){.kept = false};
 	uint64_t signer;
-	const struct vhca_osm_step *last = vhca_osm_chain_follow(
-		&report->chain, bid->node, bid->epoch, bid->port_guid, &signer);
 
-	if (last && last->to == report->by->line && last->port_guid == want->port_guid &&
-	    last->epoch <= want->epoch) {
+	if (leads_here(report, bid->node, bid->epoch, bid->port_guid, &signer)) {
 		bid_set(bid, report);
 		return;
 	}

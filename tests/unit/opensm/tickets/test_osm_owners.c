@@ -139,10 +139,19 @@ static void with(int from, int to, uint64_t epoch)
 	proof.n_tickets++;
 }
 
+/* That its signer has not signed so. */
+static void spoil(size_t i)
+{
+	char *of_signature = &texts[i][strlen(texts[i]) - 20];
+
+	*of_signature = *of_signature == 'A' ? 'B' : 'A';
+}
+
+static struct vhca_error said; /* by the last report */
+
 /* The error's code, "" = yes. As the routes do it. */
 static const char *report(struct site *s, int n, uint64_t epoch)
 {
-	static struct vhca_error err;
 	const struct vhca_osm_node by = node_of(s, n);
 	struct vhca_osm_reports *reports = plugin_reports(&s->p);
 	struct vhca_osm_eviction ev;
@@ -154,17 +163,17 @@ static const char *report(struct site *s, int n, uint64_t epoch)
 				     .pkeys = &pkey};
 	int r;
 
-	err = (struct vhca_error)VHCA_ERROR_INIT;
-	r = vhca_osm_report_check_speaker(reports, &by, b.port_guid, &err);
+	said = (struct vhca_error)VHCA_ERROR_INIT;
+	r = vhca_osm_report_check_speaker(reports, &by, b.port_guid, &said);
 	if (r == 0)
-		r = vhca_osm_owners_judge(&s->owners, &by, &b, &proof, &b.owner, &err);
+		r = vhca_osm_owners_judge(&s->owners, &by, &b, &proof, &b.owner, &said);
 	if (r == 0)
-		r = vhca_osm_report_put(reports, &b, 0, &ev, &err);
+		r = vhca_osm_report_put(reports, &b, 0, &ev, &said);
 	if (r == 0)
-		assert_int_equal(vhca_osm_report_pin(reports, &by, b.port_guid, &err), 0);
+		assert_int_equal(vhca_osm_report_pin(reports, &by, b.port_guid, &said), 0);
 	proof = (struct vhca_osm_proof){.n_tickets = 0};
-	assert_true(r == 0 || err.kind);
-	return err.code;
+	assert_true(r == 0 || said.kind);
+	return said.code;
 }
 
 static const char *settle(struct site *s, int n, uint64_t epoch)
@@ -266,7 +275,6 @@ static void of_several_each_has_named_the_next(void **state)
 static void a_ticket_is_no_more_than_it_says(void **state)
 {
 	struct site *s = *state;
-	char *of_signature;
 
 	a_has_it(s, 5);
 	with(A, B, 6);
@@ -280,14 +288,78 @@ static void a_ticket_is_no_more_than_it_says(void **state)
 	with(X, B, 6);
 	says(report(s, B, 6), "not_the_owner");
 	with(A, B, 6);
-	of_signature = &texts[0][strlen(texts[0]) - 20];
-	*of_signature = *of_signature == 'A' ? 'B' : 'A';
+	spoil(0);
 	says(report(s, B, 6), "ticket_not_valid");
 	proof = (struct vhca_osm_proof){.n_tickets = 1, .tickets = {"vhca-ticket-1 no"}};
 	says(report(s, B, 6), "bad_ticket");
 	assert_int_equal(bound_at(s), PORT(A));
 	proof = (struct vhca_osm_proof){.n_tickets = 1, .tickets = {"vhca-ticket-1 no"}};
 	says(report(s, A, 6), ""); /* nobody asks the owner for it */
+}
+
+static void says_who_decides(const char *code)
+{
+	assert_string_equal(said.code, code);
+	assert_non_null(strstr(said.hint, "vhcasmctl owner"));
+}
+
+/* As that of a certificate which has expired since. */
+static void a_ticket_that_is_not_valid_spoils_no_other(void **state)
+{
+	struct site *s = *state;
+
+	a_has_it(s, 5);
+	with(A, B, 6);
+	says(report(s, B, 6), "");
+	with(A, B, 6); /* which the plugin needs no more */
+	with(B, C, 7);
+	spoil(0);
+	says(report(s, C, 7), "");
+	with(C, X, 8);
+	with(X, A, 9);
+	spoil(0);
+	says(report(s, A, 9), "ticket_not_valid");
+	says_who_decides("ticket_not_valid");
+	with(X, B, 8); /* nor does one of its own making */
+	with(C, B, 9);
+	spoil(0);
+	says(report(s, B, 9), "");
+}
+
+static void in_that_time_it_spoils_none_either(void **state)
+{
+	struct site *s = *state;
+
+	s->owners.settle_at = vhca_now_ms() + 60000;
+	says(report(s, B, 6), "owner_unknown");
+	with(A, B, 6);
+	with(B, C, 7);
+	spoil(0);
+	says(report(s, C, 7), "owner_unknown");
+	s->owners.settle_at = 0;
+	with(A, B, 6);
+	with(B, C, 7);
+	spoil(0);
+	says(report(s, C, 7), "");
+}
+
+/* Of A to B, back, and A to C the plugin has heard the first, late. */
+static void the_other_party_may_have_named_somebody(void **state)
+{
+	struct site *s = *state;
+
+	a_has_it(s, 5);
+	with(A, B, 6);
+	says(report(s, B, 6), "");
+	with(A, C, 6);
+	says(report(s, C, 8), "not_the_owner"); /* above the owner's epoch */
+	with(A, C, 8);
+	says(report(s, C, 8), "");
+	says(report(s, B, 9), "not_the_owner");
+	says(report(s, A, 9), "");
+	says(settle(s, A, 9), "");
+	with(C, B, 10);
+	says(report(s, B, 10), "not_the_owner"); /* that is no party now */
 }
 
 static void a_ticket_of_another_vguid_is_none(void **state)
@@ -600,6 +672,9 @@ int main(void)
 		test(whom_the_owner_names_is_heard),
 		test(of_several_each_has_named_the_next),
 		test(a_ticket_is_no_more_than_it_says),
+		test(a_ticket_that_is_not_valid_spoils_no_other),
+		test(in_that_time_it_spoils_none_either),
+		test(the_other_party_may_have_named_somebody),
 		test(a_ticket_of_another_vguid_is_none),
 		test(both_parties_may_raise_it_until_it_settles),
 		test(who_has_it_back_settles_it_too),
