@@ -165,11 +165,9 @@ static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *
 		vhca_osm_table_find(vhca_osm_service_table(api->service), b->vguid);
 	uint64_t old_port = known && !known->withdrawn ? known->port_guid : 0;
 	struct vhca_osm_node node;
-	int r = vhca_osm_owners_judge(&api->owners, speaker(api, req, &node), b, proof, &b->owner,
-				      err);
+	int r = vhca_osm_owners_put(&api->owners, api->reports, speaker(api, req, &node), b, proof,
+				    from_port, ret, err);
 
-	if (r == 0)
-		r = vhca_osm_report_put(api->reports, b, from_port, ret, err);
 	if (r < 0)
 		return r;
 	if (old_port && old_port != b->port_guid)

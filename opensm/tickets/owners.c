@@ -11,26 +11,27 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 
-/* Of bids at one port: more than any adapter has VFs. */
-#define BIDS_AT_MAX 256
+/* Of one node's bids: more than a host has VFs. */
+#define BIDS_OF_MAX 1024
+
+/* How many bids a node has. */
+struct vhca_osm_bidder {
+	LIST_ENTRY(vhca_osm_bidder) link;
+	char node[VHCA_OSM_NODE_MAX];
+	size_t n; /* never 0: it is freed with its last one */
+};
 
 /* Who has asked for what has no owner. */
 struct bid {
 	uint64_t vguid; /* key; must stay first */
-	char node[VHCA_OSM_NODE_MAX];
+	struct vhca_osm_bidder *by;
 	uint64_t epoch, port_guid;
-	uint64_t counted_at; /* a port */
 	bool disputed;
 	size_t n_signers; /* who have handed it on to him, and at which epochs */
 	struct {
 		char node[VHCA_NAME_MAX];
 		uint64_t epoch;
 	} signers[VHCA_TICKETS_MAX];
-};
-
-struct share {
-	uint64_t port_guid; /* key; must stay first */
-	size_t n;
 };
 
 struct report {
@@ -43,14 +44,21 @@ struct report {
 void vhca_osm_owners_init(struct vhca_osm_owners *owners, const struct vhca_osm_conf *conf,
 			  struct vhca_osm_table *table, const struct vhca_http_auth *auth)
 {
-	*owners = (struct vhca_osm_owners){.conf = conf, .table = table, .auth = auth};
+	*owners = (struct vhca_osm_owners){
+		.conf = conf, .table = table, .auth = auth, .bids_max = VHCA_OSM_BINDINGS_MAX};
 	vhca_osm_owners_take_over(owners, false);
 }
 
 void vhca_osm_owners_done(struct vhca_osm_owners *owners)
 {
+	struct vhca_osm_bidder *bidder;
+
 	vhca_osm_guid_map_done(&owners->bids, free);
-	vhca_osm_guid_map_done(&owners->shares, free);
+	while ((bidder = LIST_FIRST(&owners->bidders))) {
+		LIST_REMOVE(bidder, link);
+		free(bidder);
+	}
+	owners->overrun = false;
 }
 
 void vhca_osm_owners_take_over(struct vhca_osm_owners *owners, bool was_standby)
@@ -125,13 +133,43 @@ static int disputed(uint64_t vguid, struct vhca_error *err)
 
 /* ---- who has asked ---- */
 
+static struct vhca_osm_bidder *find_bidder(const struct vhca_osm_owners *o, const char *node)
+{
+	struct vhca_osm_bidder *bidder;
+
+	LIST_FOREACH (bidder, &o->bidders, link)
+		if (strcmp(bidder->node, node) == 0)
+			break;
+	return bidder;
+}
+
+static struct vhca_osm_bidder *add_bidder(struct vhca_osm_owners *o, const char *node)
+{
+	struct vhca_osm_bidder *bidder = calloc(1, sizeof(*bidder));
+
+	if (!bidder)
+		return NULL;
+	(void)vhca_strcpy(bidder->node, sizeof(bidder->node), node); /* as its pin */
+	LIST_INSERT_HEAD(&o->bidders, bidder, link);
+	return bidder;
+}
+
+static void lose_bid(struct vhca_osm_bidder *bidder)
+{
+	if (bidder->n > 1) {
+		bidder->n--;
+		return;
+	}
+	LIST_REMOVE(bidder, link);
+	free(bidder);
+}
+
 static void drop_bid(struct vhca_osm_owners *o, uint64_t vguid)
 {
 	struct bid *bid = vhca_osm_guid_map_remove(&o->bids, vguid);
-	struct share *share = bid ? vhca_osm_guid_map_find(&o->shares, bid->counted_at) : NULL;
 
-	if (share && share->n)
-		share->n--;
+	if (bid)
+		lose_bid(bid->by);
 	free(bid);
 }
 
@@ -202,22 +240,10 @@ static int judge_known(const struct vhca_osm_owners *o, struct report *report,
 
 /* ---- what has none ---- */
 
-static struct share *share_of(struct vhca_osm_owners *o, uint64_t port_guid)
-{
-	struct share *found = vhca_osm_guid_map_find(&o->shares, port_guid);
-	VHCA_AUTO_FREE struct share *share = found ? NULL : calloc(1, sizeof(*share));
-
-	if (!share)
-		return found;
-	share->port_guid = port_guid;
-	return vhca_osm_guid_map_add(&o->shares, share) < 0 ? NULL : vhca_steal_ptr(&share);
-}
-
 static void bid_set(struct bid *bid, const struct report *report)
 {
 	const struct vhca_osm_chain *chain = &report->chain;
 
-	(void)vhca_strcpy(bid->node, sizeof(bid->node), report->by->name); /* as its pin */
 	bid->epoch = report->want->epoch;
 	bid->port_guid = report->want->port_guid;
 	bid->n_signers = chain->n;
@@ -228,21 +254,59 @@ static void bid_set(struct bid *bid, const struct report *report)
 	}
 }
 
-/* What has no room is not remembered: it is told to wait all the same. */
+/* Whose it is, nobody can tell any more: somebody may have asked first, and is not remembered. */
+static void overrun(struct vhca_osm_owners *o)
+{
+	if (!o->overrun)
+		vhca_log_error("%zu virtual GUIDs have been asked for, and there is room for no "
+			       "more: whatever has no owner is disputed until OpenSM is started "
+			       "again, or whoever has the role admin says whose it is: "
+			       "vhcasmctl owner VGUID PORT_GUID",
+			       o->bids.n);
+	o->overrun = true;
+}
+
+/* More than one node's share is not remembered: it is told to wait all the same. */
 static void bid_new(struct vhca_osm_owners *o, const struct report *report)
 {
-	struct share *share = share_of(o, report->want->port_guid);
-	VHCA_AUTO_FREE struct bid *bid = calloc(1, sizeof(*bid));
+	struct vhca_osm_bidder *bidder = find_bidder(o, report->by->name);
+	VHCA_AUTO_FREE struct bid *bid = NULL;
 
-	if (!share || !bid || share->n >= BIDS_AT_MAX || o->bids.n >= VHCA_OSM_BINDINGS_MAX)
+	if (bidder && bidder->n >= BIDS_OF_MAX)
 		return;
-	bid->vguid = report->want->vguid;
-	bid->counted_at = share->port_guid;
+	bid = o->bids.n < o->bids_max ? calloc(1, sizeof(*bid)) : NULL;
+	if (bid)
+		bid->vguid = report->want->vguid;
+	if (!bid || vhca_osm_guid_map_add(&o->bids, bid) < 0) {
+		overrun(o);
+		return;
+	}
+	if (!bidder)
+		bidder = add_bidder(o, report->by->name);
+	if (!bidder) {
+		(void)vhca_osm_guid_map_remove(&o->bids, bid->vguid);
+		overrun(o);
+		return;
+	}
+	bidder->n++;
+	bid->by = bidder;
 	bid_set(bid, report);
-	if (vhca_osm_guid_map_add(&o->bids, bid) < 0)
-		return;
 	(void)vhca_steal_ptr(&bid);
-	share->n++;
+}
+
+/* By tickets it goes to the node that has asked now. */
+static void bid_pass(struct vhca_osm_owners *o, struct bid *bid, const struct report *report)
+{
+	struct vhca_osm_bidder *to = find_bidder(o, report->by->name);
+
+	if (!to)
+		to = add_bidder(o, report->by->name);
+	if (!to)
+		return;
+	to->n++;
+	lose_bid(bid->by);
+	bid->by = to;
+	bid_set(bid, report);
 }
 
 /* Somebody else has asked before. */
@@ -253,8 +317,8 @@ static void bid_compare(struct vhca_osm_owners *o, struct bid *bid, const struct
 		report->known ? report->known->owner : (struct vhca_osm_owner){.kept = false};
 	uint64_t signer;
 
-	if (leads_here(report, bid->node, bid->epoch, bid->port_guid, &signer)) {
-		bid_set(bid, report);
+	if (leads_here(report, bid->by->node, bid->epoch, bid->port_guid, &signer)) {
+		bid_pass(o, bid, report);
 		return;
 	}
 	/* Since he has asked: an older ticket may be over, which is not known here. */
@@ -270,7 +334,7 @@ static void bid_compare(struct vhca_osm_owners *o, struct bid *bid, const struct
 		vhca_osm_table_set_owner(o->table, want->vguid, &owner);
 	vhca_log_error("%s: %s and %s have asked for it, and no ticket joins them; whoever has the "
 		       "role admin says whose it is: vhcasmctl owner %s PORT_GUID",
-		       VHCA_GUID_STR(want->vguid), bid->node, report->by->name,
+		       VHCA_GUID_STR(want->vguid), bid->by->node, report->by->name,
 		       VHCA_GUID_STR(want->vguid));
 }
 
@@ -282,10 +346,12 @@ static int judge_unknown(struct vhca_osm_owners *o, struct report *report,
 
 	if (report->known && report->known->owner.doubt == VHCA_OSM_DOUBT_DISPUTED)
 		return disputed(report->want->vguid, err);
+	if (!bid && !waits && o->overrun)
+		return disputed(report->want->vguid, err);
 	if (!bid && !waits)
 		return report->known ? judge_known(o, report, ret, err) : 0;
 	(void)read_chain(o, report, NULL); /* what is not valid joins nobody */
-	if (bid && strcmp(bid->node, report->by->name) != 0)
+	if (bid && strcmp(bid->by->node, report->by->name) != 0)
 		bid_compare(o, bid, report);
 	else if (bid)
 		bid_set(bid, report);
@@ -295,16 +361,16 @@ static int judge_unknown(struct vhca_osm_owners *o, struct report *report,
 		return not_known_yet(report->want->vguid, "all have time to report", err);
 	if (bid->disputed)
 		return disputed(report->want->vguid, err);
-	if (strcmp(bid->node, report->by->name) != 0)
+	if (strcmp(bid->by->node, report->by->name) != 0)
 		return not_known_yet(report->want->vguid, "another node has asked for it", err);
 	return 0;
 }
 
 /* ---- a report ---- */
 
-int vhca_osm_owners_judge(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,
-			  const struct vhca_osm_binding *want, const struct vhca_osm_proof *proof,
-			  struct vhca_osm_owner *ret, struct vhca_error *err)
+static int judge(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,
+		 const struct vhca_osm_binding *want, const struct vhca_osm_proof *proof,
+		 struct vhca_osm_owner *ret, struct vhca_error *err)
 {
 	const struct vhca_osm_binding *known = vhca_osm_table_find(owners->table, want->vguid);
 	struct report report = {.by = by, .want = want, .proof = proof};
@@ -330,6 +396,19 @@ int vhca_osm_owners_judge(struct vhca_osm_owners *owners, const struct vhca_osm_
 	return r;
 }
 
+int vhca_osm_owners_put(struct vhca_osm_owners *owners, struct vhca_osm_reports *reports,
+			const struct vhca_osm_node *by, struct vhca_osm_binding *want,
+			const struct vhca_osm_proof *proof, uint64_t from_port,
+			struct vhca_osm_eviction *ret, struct vhca_error *err)
+{
+	/* What would be refused anyway is no bid. */
+	int r = vhca_osm_report_prepare(reports, want, from_port, ret, err);
+
+	if (r == 0)
+		r = judge(owners, by, want, proof, &want->owner, err);
+	return r < 0 ? r : vhca_osm_report_put(reports, want, from_port, ret, err);
+}
+
 /* ---- a withdrawal ---- */
 
 int vhca_osm_owners_check_withdrawal(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,
@@ -343,7 +422,7 @@ int vhca_osm_owners_check_withdrawal(struct vhca_osm_owners *owners, const struc
 	*ret_nothing = false;
 	if (!owners->conf->tickets || !by)
 		return 0;
-	if (bid && !bid->disputed && strcmp(bid->node, by->name) == 0)
+	if (bid && !bid->disputed && strcmp(bid->by->node, by->name) == 0)
 		drop_bid(owners, vguid);
 	*ret_nothing = !known || known->never_bound || (known->withdrawn && epoch < known->epoch);
 	if (*ret_nothing || !known->withdrawn)

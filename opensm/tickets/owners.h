@@ -13,6 +13,8 @@
  *
  * One thread. `by` as in reports.h: who is bound to no node is believed.
  */
+#include <sys/queue.h>
+
 #include "opensm/bindings/conf.h"
 #include "opensm/bindings/guid_map.h"
 #include "opensm/bindings/reports.h"
@@ -20,11 +22,14 @@
 #include "opensm/tickets/chain.h"
 
 struct vhca_osm_owners {
-	const struct vhca_osm_conf *conf;      /* its switch, and agents */
-	struct vhca_osm_table *table;	       /* for what admin says */
-	const struct vhca_http_auth *auth;     /* of whom it vouches for; NULL = nobody */
-	uint64_t settle_at;		       /* vhca_now_ms() */
-	struct vhca_osm_guid_map bids, shares; /* for what has no owner; of a port */
+	const struct vhca_osm_conf *conf;  /* its switch, and agents */
+	struct vhca_osm_table *table;	   /* for what admin says */
+	const struct vhca_http_auth *auth; /* of whom it vouches for; NULL = nobody */
+	uint64_t settle_at;		   /* vhca_now_ms() */
+	struct vhca_osm_guid_map bids;	   /* for what has no owner */
+	size_t bids_max;
+	LIST_HEAD(, vhca_osm_bidder) bidders;
+	bool overrun; /* there was no room for a bid */
 };
 
 /* All borrowed, until done(). */
@@ -35,12 +40,14 @@ void vhca_osm_owners_done(struct vhca_osm_owners *owners);
 void vhca_osm_owners_take_over(struct vhca_osm_owners *owners, bool was_standby);
 
 /*
- * May want be put into the table? *ret is its owner member then. Errors: not_the_owner,
- * owner_unknown, owner_disputed; those of vhca_osm_chain_read().
+ * vhca_osm_report_put() of what vhca_osm_report_check_speaker() has allowed, if it is his; the
+ * owner member of want is set then. Errors: not_the_owner, owner_unknown, owner_disputed; those of
+ * vhca_osm_chain_read().
  */
-int vhca_osm_owners_judge(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,
-			  const struct vhca_osm_binding *want, const struct vhca_osm_proof *proof,
-			  struct vhca_osm_owner *ret, struct vhca_error *err);
+int vhca_osm_owners_put(struct vhca_osm_owners *owners, struct vhca_osm_reports *reports,
+			const struct vhca_osm_node *by, struct vhca_osm_binding *want,
+			const struct vhca_osm_proof *proof, uint64_t from_port,
+			struct vhca_osm_eviction *ret, struct vhca_error *err);
 /*
  * A withdrawal that vhca_osm_report_check_withdrawer() has allowed. *ret_nothing: it is right, and
  * of nothing that is known: nothing is to be kept of it, nor ended. Error: not_the_owner.

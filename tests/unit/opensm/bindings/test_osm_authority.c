@@ -445,14 +445,14 @@ static const char *judge(struct plugin *p, struct vhca_osm_owners *owners,
 			 const struct vhca_osm_node *by, uint64_t epoch, uint64_t port)
 {
 	static struct vhca_error err;
-	const struct vhca_osm_binding b = {.vguid = FALSE_GUID, .epoch = epoch, .port_guid = port};
+	struct vhca_osm_binding b = {.vguid = FALSE_GUID, .epoch = epoch, .port_guid = port};
 	const struct vhca_osm_proof none = {.n_tickets = 0};
-	struct vhca_osm_owner owner;
+	struct vhca_osm_eviction ev;
 	const char *code = speak(p, by, port);
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
 	if (!*code)
-		(void)vhca_osm_owners_judge(owners, by, &b, &none, &owner, &err);
+		(void)vhca_osm_owners_put(owners, plugin_reports(p), by, &b, &none, 0, &ev, &err);
 	return *code ? code : err.code;
 }
 

@@ -150,15 +150,16 @@ static void spoil(size_t i)
 static struct vhca_error said; /* by the last report */
 
 /* The error's code, "" = yes. As the routes do it. */
-static const char *report(struct site *s, int n, uint64_t epoch)
+static const char *report_of(struct site *s, uint64_t vguid, int n, uint64_t port_guid,
+			     uint64_t epoch)
 {
 	const struct vhca_osm_node by = node_of(s, n);
 	struct vhca_osm_reports *reports = plugin_reports(&s->p);
 	struct vhca_osm_eviction ev;
 	uint16_t pkey = 0x8001;
-	struct vhca_osm_binding b = {.vguid = FALSE_GUID,
+	struct vhca_osm_binding b = {.vguid = vguid,
 				     .epoch = epoch,
-				     .port_guid = PORT(n),
+				     .port_guid = port_guid,
 				     .n_pkeys = 1,
 				     .pkeys = &pkey};
 	int r;
@@ -166,14 +167,17 @@ static const char *report(struct site *s, int n, uint64_t epoch)
 	said = (struct vhca_error)VHCA_ERROR_INIT;
 	r = vhca_osm_report_check_speaker(reports, &by, b.port_guid, &said);
 	if (r == 0)
-		r = vhca_osm_owners_judge(&s->owners, &by, &b, &proof, &b.owner, &said);
-	if (r == 0)
-		r = vhca_osm_report_put(reports, &b, 0, &ev, &said);
+		r = vhca_osm_owners_put(&s->owners, reports, &by, &b, &proof, 0, &ev, &said);
 	if (r == 0)
 		assert_int_equal(vhca_osm_report_pin(reports, &by, b.port_guid, &said), 0);
 	proof = (struct vhca_osm_proof){.n_tickets = 0};
 	assert_true(r == 0 || said.kind);
 	return said.code;
+}
+
+static const char *report(struct site *s, int n, uint64_t epoch)
+{
+	return report_of(s, FALSE_GUID, n, PORT(n), epoch);
 }
 
 static const char *settle(struct site *s, int n, uint64_t epoch)
@@ -585,6 +589,49 @@ static void who_has_asked_may_give_it_up(void **state)
 	says(report(s, C, 6), "");
 }
 
+/* Whatever ports it claims, and of nothing that could not be bound. */
+static void who_asks_for_much_keeps_nobody_from_asking(void **state)
+{
+	struct site *s = *state;
+	const uint64_t vguid = FALSE_GUID + 1;
+
+	time_to_report(s);
+	for (uint64_t i = 0; i < 1100; i++)
+		says(report_of(s, vguid + 1 + i, X, PORT(A) + 2 + i % 16, 1), "owner_unknown");
+	assert_int_equal(s->owners.bids.n, 1024);
+	s->p.subnet.gone = PORT(X);
+	says(report_of(s, vguid, C, PORT(X), 1), "not_your_port");
+	says(report_of(s, vguid, X, PORT(X), 1), "unknown_port");
+	says(report_of(s, PORT(B), C, PORT(C), 1), "guid_is_a_port");
+	s->p.subnet.gone = 0;
+	says(report_of(s, vguid, A, PORT(A), 1), "owner_unknown");
+	assert_int_equal(s->owners.bids.n, 1025);
+	all_have_reported(s);
+	says(report_of(s, vguid, X, PORT(X), 9), "owner_disputed");
+	says(report_of(s, vguid + 1, X, PORT(X), 2), "");
+	says(report_of(s, vguid + 1, X, PORT(X), 3), ""); /* that bid is over */
+	assert_int_equal(s->owners.bids.n, 1024);
+}
+
+/* Then nobody knows who was first. */
+static void what_no_bid_had_room_for_is_nobodys(void **state)
+{
+	struct site *s = *state;
+
+	says(report(s, A, 5), "");
+	time_to_report(s);
+	s->owners.bids_max = 1;
+	says(report_of(s, FALSE_GUID + 2, X, PORT(X), 1), "owner_unknown");
+	says(report_of(s, FALSE_GUID + 1, B, PORT(B), 1), "owner_unknown");
+	all_have_reported(s);
+	says(report_of(s, FALSE_GUID + 1, X, PORT(X), 1), "owner_disputed");
+	says(report_of(s, FALSE_GUID + 1, B, PORT(B), 1), "owner_disputed");
+	says(report_of(s, FALSE_GUID + 2, X, PORT(X), 1), "");
+	says(report(s, A, 6), "");
+	vhca_osm_owners_take_over(&s->owners, false);
+	says(report_of(s, FALSE_GUID + 1, X, PORT(X), 1), "");
+}
+
 /* In which order they are heard makes no difference. */
 static void one_chain_is_one_party(void **state)
 {
@@ -688,6 +735,8 @@ int main(void)
 		test(a_new_master_waits_for_all),
 		test(who_alone_has_asked_has_it),
 		test(who_has_asked_may_give_it_up),
+		test(who_asks_for_much_keeps_nobody_from_asking),
+		test(what_no_bid_had_room_for_is_nobodys),
 		test(one_chain_is_one_party),
 		test(an_old_ticket_joins_nobody),
 		test(what_a_standby_knows_is_of_an_earlier_time),
