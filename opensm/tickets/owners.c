@@ -121,7 +121,7 @@ static int not_known_yet(uint64_t vguid, const char *why, struct vhca_error *err
 static int disputed(uint64_t vguid, struct vhca_error *err)
 {
 	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_OWNER_DISPUTED, 0,
-			       "two nodes have asked for %s, and no ticket joins them",
+			       "two nodes claim %s, and no ticket joins them",
 			       VHCA_GUID_STR(vguid));
 
 	vhca_error_hint(err,
@@ -309,12 +309,29 @@ static void bid_pass(struct vhca_osm_owners *o, struct bid *bid, const struct re
 	bid_set(bid, report);
 }
 
+/* known: NULL = nothing: then it is not kept over a restart, after which all report anew. */
+static void dispute(struct vhca_osm_owners *o, struct bid *bid,
+		    const struct vhca_osm_binding *known, const char *other)
+{
+	struct vhca_osm_owner owner;
+
+	if (bid->disputed)
+		return;
+	bid->disputed = true;
+	if (known) {
+		owner = known->owner;
+		owner.doubt = VHCA_OSM_DOUBT_DISPUTED;
+		vhca_osm_table_set_owner(o->table, bid->vguid, &owner);
+	}
+	vhca_log_error("%s: it is claimed by %s and %s, and no ticket joins them; whoever has the "
+		       "role admin says whose it is: vhcasmctl owner %s PORT_GUID",
+		       VHCA_GUID_STR(bid->vguid), bid->by->node, other, VHCA_GUID_STR(bid->vguid));
+}
+
 /* Somebody else has asked before. */
 static void bid_compare(struct vhca_osm_owners *o, struct bid *bid, const struct report *report)
 {
 	const struct vhca_osm_binding *want = report->want;
-	struct vhca_osm_owner owner =
-		report->known ? report->known->owner : (struct vhca_osm_owner){.kept = false};
 	uint64_t signer;
 
 	if (leads_here(report, bid->by->node, bid->epoch, bid->port_guid, &signer)) {
@@ -326,16 +343,24 @@ static void bid_compare(struct vhca_osm_owners *o, struct bid *bid, const struct
 		if (strcmp(bid->signers[i].node, report->by->name) == 0 &&
 		    bid->signers[i].epoch > want->epoch)
 			return;
-	if (bid->disputed)
-		return;
-	bid->disputed = true;
-	owner.doubt = VHCA_OSM_DOUBT_DISPUTED;
-	if (report->known) /* else this is not kept over a restart, after which all report anew */
-		vhca_osm_table_set_owner(o->table, want->vguid, &owner);
-	vhca_log_error("%s: %s and %s have asked for it, and no ticket joins them; whoever has the "
-		       "role admin says whose it is: vhcasmctl owner %s PORT_GUID",
-		       VHCA_GUID_STR(want->vguid), bid->by->node, report->by->name,
-		       VHCA_GUID_STR(want->vguid));
+	dispute(o, bid, report->known, report->by->name);
+}
+
+/* Nobody else has asked. Whoever has parked it, or hands it over, need not have. */
+static int judge_lone(struct vhca_osm_owners *o, struct bid *bid, struct report *report,
+		      struct vhca_osm_owner *ret, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = report->known;
+	const char *owner;
+
+	if (!known || !known->withdrawn || !known->owner.kept ||
+	    judge_known(o, report, ret, NULL) == 0)
+		return 0;
+	owner = vhca_osm_node_of(&o->conf->agents, o->table, known->port_guid);
+	if (!owner)
+		return not_known_yet(known->vguid, "its last port has no node", err);
+	dispute(o, bid, known, owner);
+	return disputed(known->vguid, err);
 }
 
 static int judge_unknown(struct vhca_osm_owners *o, struct report *report,
@@ -363,7 +388,7 @@ static int judge_unknown(struct vhca_osm_owners *o, struct report *report,
 		return disputed(report->want->vguid, err);
 	if (strcmp(bid->by->node, report->by->name) != 0)
 		return not_known_yet(report->want->vguid, "another node has asked for it", err);
-	return 0;
+	return judge_lone(o, bid, report, ret, err);
 }
 
 /* ---- a report ---- */
@@ -446,6 +471,10 @@ int vhca_osm_owners_withdraw(struct vhca_osm_owners *owners, struct vhca_osm_rep
 		owner.doubt = known->owner.doubt;
 	if (known && owner.kept)
 		owner.other_port = known->owner.other_port;
+	if (by && owner.doubt != VHCA_OSM_DOUBT_NONE && epoch > known->epoch) {
+		epoch = known->epoch; /* whoever has it now is above that */
+		port_guid = known->port_guid;
+	}
 	r = vhca_osm_report_withdraw(reports, vguid, epoch, port_guid, err);
 	if (r == 0 && owners->conf->tickets)
 		vhca_osm_table_set_owner(owners->table, vguid, &owner);

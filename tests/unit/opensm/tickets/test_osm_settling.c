@@ -187,6 +187,59 @@ static void a_spoilt_ticket_spoils_no_chain(void **state)
 	says(report(s, C, 7), "");
 }
 
+/* Its former owner has missed the tickets, too, or means harm. */
+static void nobody_raises_what_is_of_an_earlier_time(void **state)
+{
+	struct site *s = *state;
+
+	for (int kept = 0; kept < 2; kept++) {
+		says(report(s, A, 5), "");
+		if (kept)
+			says(withdraw(s, A, 5, true), "");
+		vhca_osm_owners_take_over(&s->owners, true);
+		time_to_report(s);
+		says(withdraw(s, A, UINT64_C(1) << 36, false), "");
+		assert_int_equal(bound_at(s), 0);
+		says(report(s, B, 7), "owner_unknown");
+		all_have_reported(s);
+		says(report(s, B, 7), "");
+		says(withdraw(s, B, 7, false), "");
+		assert_int_equal(
+			vhca_osm_table_forget(plugin_reports(&s->p)->table, FALSE_GUID, NULL), 0);
+	}
+}
+
+/* He has parked it, or hands it over: he need not ask in that time. */
+static void nobody_alone_takes_what_is_kept_for_its_owner(void **state)
+{
+	struct site *s = *state;
+
+	a_has_it(s, 5);
+	says(withdraw(s, A, 5, true), "");
+	vhca_osm_owners_take_over(&s->owners, true);
+	time_to_report(s);
+	with(A, B, 6);
+	says(report(s, B, 6), "owner_unknown");
+	all_have_reported(s);
+	with(A, B, 6);
+	says(report(s, B, 6), ""); /* whom he names */
+	says(withdraw(s, B, 6, true), "");
+	vhca_osm_owners_take_over(&s->owners, true);
+	time_to_report(s);
+	says(report(s, A, 7), "owner_unknown");
+	all_have_reported(s);
+	says(report(s, A, 7), ""); /* the other party */
+	says(withdraw(s, A, 7, true), "");
+	vhca_osm_owners_take_over(&s->owners, true);
+	time_to_report(s);
+	says(report(s, X, 8), "owner_unknown");
+	all_have_reported(s);
+	says(report(s, X, 8), "owner_disputed");
+	says(report(s, A, 8), "owner_disputed"); /* it has been given to nobody */
+	admin_names(s, A);
+	says(report(s, A, 8), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +253,8 @@ int main(void)
 		test(an_old_ticket_joins_nobody),
 		test(what_a_standby_knows_is_of_an_earlier_time),
 		test(whom_nobody_contradicts_a_standby_believes),
+		test(nobody_raises_what_is_of_an_earlier_time),
+		test(nobody_alone_takes_what_is_kept_for_its_owner),
 	};
 
 	return cmocka_run_group_tests_name("osm_settling", tests, site_group_setup,
