@@ -86,6 +86,15 @@ static bool has_port(const struct vhca_osm_owners *o, const struct report *repor
 	return node ? strcmp(node, report->by->name) == 0 : port_guid == report->want->port_guid;
 }
 
+/* A master that gives way makes another one master before that has looked at what it knows. */
+static bool has_taken_over(const struct vhca_osm_reports *reports)
+{
+	struct vhca_osm_status status;
+
+	reports->subnet->ops->status(reports->subnet->ctx, &status);
+	return status.ready;
+}
+
 /* ---- refusals ---- */
 
 static void hint_at_admin(uint64_t vguid, struct vhca_error *err)
@@ -240,17 +249,27 @@ static int judge_known(const struct vhca_osm_owners *o, struct report *report,
 
 /* ---- what has none ---- */
 
+/* Signers: those whose tickets lead to him. */
 static void bid_set(struct bid *bid, const struct report *report)
 {
 	const struct vhca_osm_chain *chain = &report->chain;
+	uint64_t below = report->want->epoch + 1, port_guid = report->want->port_guid;
+	const char *node = report->by->name;
 
 	bid->epoch = report->want->epoch;
-	bid->port_guid = report->want->port_guid;
-	bid->n_signers = chain->n;
-	for (size_t i = 0; i < chain->n; i++) {
-		(void)vhca_strcpy(bid->signers[i].node, sizeof(bid->signers[i].node),
-				  chain->steps[i].from->node); /* same size */
-		bid->signers[i].epoch = chain->steps[i].epoch;
+	bid->port_guid = port_guid;
+	bid->n_signers = 0;
+	for (size_t i = chain->n; i-- > 0;) {
+		const struct vhca_osm_step *step = &chain->steps[i];
+
+		if (strcmp(step->to->node, node) != 0 || step->epoch >= below ||
+		    (bid->n_signers == 0 && step->port_guid != port_guid))
+			continue;
+		node = step->from->node;
+		below = step->epoch;
+		(void)vhca_strcpy(bid->signers[bid->n_signers].node, sizeof(bid->signers[0].node),
+				  node); /* same size */
+		bid->signers[bid->n_signers++].epoch = step->epoch;
 	}
 }
 
@@ -429,6 +448,8 @@ int vhca_osm_owners_put(struct vhca_osm_owners *owners, struct vhca_osm_reports 
 	/* What would be refused anyway is no bid. */
 	int r = vhca_osm_report_prepare(reports, want, from_port, ret, err);
 
+	if (r == 0 && owners->conf->tickets && by && !has_taken_over(reports))
+		r = not_known_yet(want->vguid, "the first sweep is not complete", err);
 	if (r == 0)
 		r = judge(owners, by, want, proof, &want->owner, err);
 	return r < 0 ? r : vhca_osm_report_put(reports, want, from_port, ret, err);
@@ -471,7 +492,8 @@ int vhca_osm_owners_withdraw(struct vhca_osm_owners *owners, struct vhca_osm_rep
 		owner.doubt = known->owner.doubt;
 	if (known && owner.kept)
 		owner.other_port = known->owner.other_port;
-	if (by && owner.doubt != VHCA_OSM_DOUBT_NONE && epoch > known->epoch) {
+	if (by && known && epoch > known->epoch && owners->conf->tickets &&
+	    (owner.doubt != VHCA_OSM_DOUBT_NONE || !has_taken_over(reports))) {
 		epoch = known->epoch; /* whoever has it now is above that */
 		port_guid = known->port_guid;
 	}
@@ -488,8 +510,10 @@ int vhca_osm_owners_name(struct vhca_osm_owners *owners, uint64_t vguid, uint64_
 {
 	const struct vhca_osm_binding *known = vhca_osm_table_find(owners->table, vguid);
 	const struct vhca_osm_owner settled = {.kept = false}, named = {.kept = true};
-	const struct vhca_osm_binding parked = {
-		.vguid = vguid, .epoch = known ? known->epoch : 0, .port_guid = port_guid};
+	const struct vhca_osm_binding parked = {.vguid = vguid,
+						.epoch = known ? known->epoch : 0,
+						.port_guid = port_guid,
+						.own_port = known && known->own_port};
 	int r = 0;
 
 	drop_bid(owners, vguid);

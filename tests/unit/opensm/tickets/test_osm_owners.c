@@ -251,6 +251,21 @@ static void admin_says_whose_it_will_be(void **state)
 	}
 }
 
+/* Where its keys were, which whoever has that port may still have. */
+static void who_is_named_leaves_a_port_of_its_own_one(void **state)
+{
+	struct site *s = *state;
+	struct vhca_osm_table *table = plugin_reports(&s->p)->table;
+	const struct vhca_osm_binding *b;
+	struct vhca_osm_binding own_port = {
+		.vguid = FALSE_GUID, .epoch = 5, .port_guid = PORT(A), .own_port = true};
+
+	assert_int_equal(vhca_osm_table_put(table, &own_port, 32, NULL), 0);
+	admin_names(s, B);
+	b = vhca_osm_table_find(table, FALSE_GUID);
+	assert_true(b->withdrawn && b->own_port && b->owner.kept);
+}
+
 /* Its last port has no node any more, and may get one: nobody is sent away for good. */
 static void of_a_port_without_a_node_it_waits(void **state)
 {
@@ -313,6 +328,7 @@ int main(void)
 		test(what_its_owner_gives_up_is_nobodys),
 		test(admin_says_whose_it_is),
 		test(admin_says_whose_it_will_be),
+		test(who_is_named_leaves_a_port_of_its_own_one),
 		test(of_a_port_without_a_node_it_waits),
 		test(all_of_it_is_kept_over_a_restart),
 		test(without_the_switch_everybodys_word_counts),

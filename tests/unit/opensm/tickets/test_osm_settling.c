@@ -240,6 +240,37 @@ static void nobody_alone_takes_what_is_kept_for_its_owner(void **state)
 	says(report(s, A, 8), "");
 }
 
+/* A ticket that does not lead to who shows it silences nobody. */
+static void an_idle_ticket_ends_no_dispute(void **state)
+{
+	struct site *s = *state;
+
+	time_to_report(s);
+	with(A, B, 6);
+	says(report(s, X, 3), "owner_unknown");
+	says(report(s, A, 5), "owner_unknown");
+	all_have_reported(s);
+	says(report(s, X, 3), "owner_disputed");
+}
+
+/* Another one has given way, and the plugin has not marked yet what it knows. */
+static void before_the_first_sweep_all_wait(void **state)
+{
+	struct site *s = *state;
+
+	a_has_it(s, 5);
+	s->p.subnet.status.ready = false;
+	says(report(s, B, 7), "owner_unknown");
+	says(report(s, A, 9), "owner_unknown");
+	says(withdraw(s, A, 9, false), "");
+	vhca_osm_owners_take_over(&s->owners, true);
+	time_to_report(s);
+	s->p.subnet.status.ready = true;
+	says(report(s, B, 7), "owner_unknown");
+	all_have_reported(s);
+	says(report(s, B, 7), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +286,8 @@ int main(void)
 		test(whom_nobody_contradicts_a_standby_believes),
 		test(nobody_raises_what_is_of_an_earlier_time),
 		test(nobody_alone_takes_what_is_kept_for_its_owner),
+		test(an_idle_ticket_ends_no_dispute),
+		test(before_the_first_sweep_all_wait),
 	};
 
 	return cmocka_run_group_tests_name("osm_settling", tests, site_group_setup,
