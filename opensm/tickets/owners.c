@@ -114,7 +114,11 @@ static int not_the_owner(const struct vhca_osm_node *by, const struct vhca_osm_b
 			       VHCA_GUID_STR(known->vguid), VHCA_GUID_STR(known->port_guid),
 			       known->epoch, by->name);
 
-	hint_at_admin(known->vguid, err);
+	vhca_error_hint(err,
+			"whoever has the role admin says whose it is, if no ticket does: "
+			"vhcasmctl owner %s PORT_GUID; then vhcactl takeover DOMAIN EVIDENCE on "
+			"that host has its agent ask again",
+			VHCA_GUID_STR(known->vguid));
 	return r;
 }
 

@@ -6,6 +6,12 @@
 
 #include "tests/unit/opensm/tickets/site.h"
 
+static void says_who_decides(const char *code)
+{
+	assert_string_equal(said.code, code);
+	assert_non_null(strstr(said.hint, "vhcasmctl owner"));
+}
+
 /* ---- the plugin has an owner ---- */
 
 static void the_owner_is_heard(void **state)
@@ -18,6 +24,8 @@ static void the_owner_is_heard(void **state)
 	says(report(s, A, 9), "");
 	says(report(s, X, 9), "epoch_tie");
 	says(report(s, X, UINT64_C(1) << 32), "not_the_owner");
+	says_who_decides("not_the_owner");
+	assert_non_null(strstr(said.hint, "vhcactl takeover")); /* his agent does not ask again */
 	assert_int_equal(bound_at(s), PORT(A));
 }
 
@@ -76,12 +84,6 @@ static void a_ticket_is_no_more_than_it_says(void **state)
 	assert_int_equal(bound_at(s), PORT(A));
 	proof = (struct vhca_osm_proof){.n_tickets = 1, .tickets = {"vhca-ticket-1 no"}};
 	says(report(s, A, 6), ""); /* nobody asks the owner for it */
-}
-
-static void says_who_decides(const char *code)
-{
-	assert_string_equal(said.code, code);
-	assert_non_null(strstr(said.hint, "vhcasmctl owner"));
 }
 
 /* As that of a certificate which has expired since. */
