@@ -90,7 +90,14 @@ static int check_vguid(const struct vhca_osm_reports *reports, const struct vhca
 	r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_GUID_IS_A_PORT, 0,
 			   "%s is a port of the subnet, and no virtual one",
 			   VHCA_GUID_STR(want->vguid));
-	vhca_error_hint(err, "give the VF another GUID; guid=\"auto\" is nobody else's");
+	if (vhca_osm_table_pinned(reports->table, want->vguid))
+		vhca_error_hint(err,
+				"it is pinned as a port of %s's; if it is none, the role admin "
+				"releases it: DELETE /v1/pins/%s",
+				vhca_osm_table_pinned(reports->table, want->vguid),
+				VHCA_GUID_STR(want->vguid));
+	else
+		vhca_error_hint(err, "give the VF another GUID; guid=\"auto\" is nobody else's");
 	return r;
 }
 

@@ -153,7 +153,8 @@ static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, ui
 {
 	struct vhca_osm_node node;
 
-	return vhca_osm_report_pin(api->reports, speaker(api, req, &node), port_guid, err);
+	return vhca_osm_owners_pin(&api->owners, api->reports, speaker(api, req, &node), port_guid,
+				   err);
 }
 
 /* check_speaker() has allowed it. Whose it is then is written into b. */

@@ -459,6 +459,18 @@ int vhca_osm_owners_put(struct vhca_osm_owners *owners, struct vhca_osm_reports 
 	return r < 0 ? r : vhca_osm_report_put(reports, want, from_port, ret, err);
 }
 
+int vhca_osm_owners_pin(const struct vhca_osm_owners *owners, struct vhca_osm_reports *reports,
+			const struct vhca_osm_node *by, uint64_t port_guid, struct vhca_error *err)
+{
+	bool sure = !owners->conf->tickets ||
+		    reports->subnet->ops->is_physical(reports->subnet->ctx, port_guid);
+
+	if (!sure &&
+	    (vhca_now_ms() < owners->settle_at || vhca_osm_guid_map_find(&owners->bids, port_guid)))
+		return 0;
+	return vhca_osm_report_pin(reports, by, port_guid, err);
+}
+
 /* ---- a withdrawal ---- */
 
 int vhca_osm_owners_check_withdrawal(struct vhca_osm_owners *owners, const struct vhca_osm_node *by,

@@ -49,6 +49,12 @@ int vhca_osm_owners_put(struct vhca_osm_owners *owners, struct vhca_osm_reports 
 			const struct vhca_osm_proof *proof, uint64_t from_port,
 			struct vhca_osm_eviction *ret, struct vhca_error *err);
 /*
+ * vhca_osm_report_pin(), but of no port that may be a virtual GUID whose owner has not been heard
+ * yet, or waits: as that he could not bind it any more. Then it is nobody's, and no error.
+ */
+int vhca_osm_owners_pin(const struct vhca_osm_owners *owners, struct vhca_osm_reports *reports,
+			const struct vhca_osm_node *by, uint64_t port_guid, struct vhca_error *err);
+/*
  * A withdrawal that vhca_osm_report_check_withdrawer() has allowed. *ret_nothing: it is right, and
  * of nothing that is known: nothing is to be kept of it, nor ended. Error: not_the_owner.
  */

@@ -154,7 +154,8 @@ const char *report_of(struct site *s, uint64_t vguid, int n, uint64_t port_guid,
 	if (r == 0)
 		r = vhca_osm_owners_put(&s->owners, reports, &by, &b, &proof, 0, &ev, &said);
 	if (r == 0)
-		assert_int_equal(vhca_osm_report_pin(reports, &by, b.port_guid, &said), 0);
+		assert_int_equal(vhca_osm_owners_pin(&s->owners, reports, &by, b.port_guid, &said),
+				 0);
 	proof = (struct vhca_osm_proof){.n_tickets = 0};
 	assert_true(r == 0 || said.kind);
 	return said.code;
@@ -163,6 +164,21 @@ const char *report_of(struct site *s, uint64_t vguid, int n, uint64_t port_guid,
 const char *report(struct site *s, int n, uint64_t epoch)
 {
 	return report_of(s, FALSE_GUID, n, PORT(n), epoch);
+}
+
+const char *declare(struct site *s, int n, uint64_t port_guid)
+{
+	const struct vhca_osm_node by = node_of(s, n);
+	struct vhca_osm_reports *reports = plugin_reports(&s->p);
+	int r;
+
+	said = (struct vhca_error)VHCA_ERROR_INIT;
+	r = vhca_osm_report_check_speaker(reports, &by, port_guid, &said);
+	if (r == 0)
+		r = vhca_osm_report_declare(reports, port_guid, NULL, 0, &said);
+	if (r == 0)
+		(void)vhca_osm_owners_pin(&s->owners, reports, &by, port_guid, &said);
+	return said.code;
 }
 
 const char *settle(struct site *s, int n, uint64_t epoch)

@@ -40,6 +40,8 @@ void with(int from, int to, uint64_t epoch);
 void spoil(size_t i);
 /* The error's code, "" = yes. As the routes do it. */
 const char *report_of(struct site *s, uint64_t vguid, int n, uint64_t port_guid, uint64_t epoch);
+/* That it has this port, and no keys of its own there. */
+const char *declare(struct site *s, int n, uint64_t port_guid);
 /* Of FALSE_GUID, at its own port. */
 const char *report(struct site *s, int n, uint64_t epoch);
 const char *settle(struct site *s, int n, uint64_t epoch);

@@ -271,6 +271,27 @@ static void before_the_first_sweep_all_wait(void **state)
 	says(report(s, B, 7), "");
 }
 
+/* So its owner could not bind it any more. */
+static void what_is_asked_for_is_nobodys_port(void **state)
+{
+	struct site *s = *state;
+	const struct vhca_osm_table *table = plugin_reports(&s->p)->table;
+
+	time_to_report(s);
+	says(declare(s, X, FALSE_GUID), ""); /* before its owner is heard */
+	says(report(s, A, 5), "owner_unknown");
+	s->p.subnet.physical = PORT(X) + 1;
+	says(declare(s, X, PORT(X) + 1), "");
+	assert_string_equal(vhca_osm_table_pinned(table, PORT(X) + 1), "hv4");
+	all_have_reported(s);
+	says(declare(s, X, FALSE_GUID), "");
+	says(report(s, A, 5), "");
+	says(declare(s, X, FALSE_GUID), "not_your_port");
+	says(declare(s, X, FALSE_GUID + 1), "");
+	says(report_of(s, FALSE_GUID + 1, A, PORT(A), 5), "guid_is_a_port");
+	assert_non_null(strstr(said.hint, "DELETE /v1/pins/"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +309,7 @@ int main(void)
 		test(nobody_alone_takes_what_is_kept_for_its_owner),
 		test(an_idle_ticket_ends_no_dispute),
 		test(before_the_first_sweep_all_wait),
+		test(what_is_asked_for_is_nobodys_port),
 	};
 
 	return cmocka_run_group_tests_name("osm_settling", tests, site_group_setup,
