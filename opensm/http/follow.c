@@ -18,6 +18,24 @@ static int check_alone(const struct vhca_osm_table *t, uint64_t vguid, uint64_t 
 	return -EBUSY;
 }
 
+/* Where it was, as far as that is known still: who has settled at its new port may ask again. */
+static int check_was_there(const struct vhca_osm_table *t, const struct vhca_osm_binding *b,
+			   const struct vhca_osm_relocation *relocation, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = vhca_osm_table_find(t, b->vguid);
+	bool is_known = known && !known->never_bound;
+
+	if (is_known && (relocation->from_port == known->port_guid ||
+			 relocation->from_port == known->owner.other_port ||
+			 (!known->owner.other_port && known->port_guid == b->port_guid)))
+		return 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "lid_elsewhere", 0,
+		       "%s was not at port %s, whose LID is %u", VHCA_GUID_STR(b->vguid),
+		       VHCA_GUID_STR(relocation->from_port), relocation->from_lid);
+	vhca_error_hint(err, "it follows from where the virtual GUID is bound, or was last");
+	return -EBUSY;
+}
+
 int vhca_osm_check_follow(const struct vhca_osm_table *t, const struct vhca_osm_binding *b,
 			  const struct vhca_osm_relocation *relocation,
 			  const struct vhca_osm_lid_move *move, struct vhca_error *err)
@@ -37,6 +55,8 @@ int vhca_osm_check_follow(const struct vhca_osm_table *t, const struct vhca_osm_
 				relocation->from_lid);
 		return -EBUSY;
 	}
-	r = check_alone(t, b->vguid, relocation->from_port, err);
+	r = check_was_there(t, b, relocation, err);
+	if (r == 0)
+		r = check_alone(t, b->vguid, relocation->from_port, err);
 	return r < 0 ? r : check_alone(t, b->vguid, b->port_guid, err);
 }

@@ -11,7 +11,7 @@
 /*
  * b is what the relocation makes, move its LID's with the outcome of vhca_osm_mover_check() or of
  * its plan. 0 if there is nothing to move. Errors: lid_elsewhere, it is not the LID of the port in
- * `from`; lid_shared, another vGUID is bound to one of the two ports.
+ * `from`, or the vGUID was not there; lid_shared, another vGUID is bound to one of the two ports.
  */
 int vhca_osm_check_follow(const struct vhca_osm_table *t, const struct vhca_osm_binding *b,
 			  const struct vhca_osm_relocation *relocation,

@@ -87,7 +87,10 @@ class Follow(fattree.Case):
         sm = self.manager().start()
         lids = fattree.Lids(self.tree, sm)
         lid, other = lids.of[2], lids.of[7]
+        self.check(self.post(sm, 1, 2, 7, lid), 409, "lid_elsewhere")    # of what the plugin does not know
         self.check(sm.api.bind(self.VGUID, 1, 2, [], gid_index=0, lid=lid), 200)
+        for phase in ("prepare", "commit"):    # it was never there
+            self.check(self.post(sm, 2, 6, 7, lids.of[6], phase), 409, "lid_elsewhere")
         before = sm.smps()["lft"]
         plan = self.check(self.post(sm, 2, 2, 7, lid, "prepare"), 200)
         self.assertEqual((plan["state"], plan["lid_move"]["state"]), ("prepared", "planned"))
