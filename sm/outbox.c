@@ -403,9 +403,9 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 	ob->n_flights--;
 	r->state = READY;
 	r->attempts++;
-	if (vhca_outbox_row_is_move(&r->row) && goes_otherwise(ob, r, rc, res, err)) {
-		drop_replaced(ob, r);
-	} else if (refuses_proof(ob, r, res)) {
+	/* The proof first: for what it does not know of that, an SM would end the LID. */
+	if (refuses_proof(ob, r, res) ||
+	    (vhca_outbox_row_is_move(&r->row) && goes_otherwise(ob, r, rc, res, err))) {
 		drop_replaced(ob, r);
 	} else {
 		take_answer(ob, r, rc, res, err);

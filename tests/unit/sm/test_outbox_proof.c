@@ -128,6 +128,21 @@ static void an_sm_that_knows_no_tickets_is_told_without(void **state)
 	assert_non_null(strstr(box_last_seen(b)->body, "\"settled\":true"));
 }
 
+/* That it does not know them says nothing of the LID. */
+static void the_lid_follows_where_no_tickets_are_known(void **state)
+{
+	struct vhca_sm_binding follower = box_move_of(FIRST, 7);
+	struct box *b = *state;
+
+	b->sm.knows_no_proof = true;
+	follower.follow_lid = true;
+	box_put_proven(b, follower, 1);
+	box_wait_all_done(b);
+	assert_int_equal(b->sm.n_seen, 2);
+	assert_non_null(strstr(box_last_seen(b)->body, "\"lid_policy\":\"follow\""));
+	assert_int_equal(b->n_lid_stays, 0);
+}
+
 /* Its authority may be one that the SM is still to be told of. */
 static void what_is_not_valid_is_shown_again(void **state)
 {
@@ -216,6 +231,7 @@ int main(void)
 		BOX_CASE(a_yes_to_an_earlier_epoch_keeps_it),
 		BOX_CASE(it_outlives_a_restart_and_no_longer_than_it_must),
 		BOX_CASE(an_sm_that_knows_no_tickets_is_told_without),
+		BOX_CASE(the_lid_follows_where_no_tickets_are_known),
 		BOX_CASE(what_is_not_valid_is_shown_again),
 		BOX_CASE(what_ends_unheard_is_proven_before_it_is_withdrawn),
 		BOX_CASE(what_is_kept_is_only_withdrawn),
