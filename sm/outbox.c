@@ -201,7 +201,7 @@ static bool must_prove_first(const struct vhca_outbox *ob, const struct report *
 	const struct vhca_sm_binding *b = &r->row.binding;
 
 	return r->row.kind == VHCA_OUTBOX_BINDING && !b->bound && !b->keep_lid && takes_proof(ob) &&
-	       vhca_sm_proof_of(&ob->proofs, b->vguid);
+	       vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
 }
 
 static struct vhca_outbox_row row_to_send(const struct report *r)
@@ -215,17 +215,18 @@ static struct vhca_outbox_row row_to_send(const struct report *r)
 	return row;
 }
 
-/* The SM has accepted what the proof leads to, or what had it is given up. */
+/*
+ * The SM has accepted what the proof leads to, or what had it is given up. One to a later epoch is
+ * of the guest's return since.
+ */
 static bool ends_proof(const struct vhca_outbox *ob, const struct vhca_outbox_row *row,
 		       enum vhca_sm_answer answer)
 {
 	const struct vhca_sm_binding *b = &row->binding;
 
-	if (row->kind != VHCA_OUTBOX_BINDING || !vhca_sm_proof_of(&ob->proofs, b->vguid))
-		return false;
-	if (!b->bound)
-		return !b->keep_lid;
-	return answer == VHCA_SM_ACCEPTED && vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
+	return row->kind == VHCA_OUTBOX_BINDING &&
+	       (b->bound ? answer == VHCA_SM_ACCEPTED : !b->keep_lid) &&
+	       vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
 }
 
 /* ---- answers ---- */
@@ -264,6 +265,18 @@ static void delete_row(struct vhca_outbox *ob, const struct vhca_outbox_row *row
 	vhca_outbox_row_delete(txn, row);
 	if (and_proof)
 		vhca_sm_proof_drop(&ob->proofs, txn, row->binding.vguid);
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
+/* Unless a newer one has come meanwhile. */
+static void drop_proof(struct vhca_outbox *ob, const struct vhca_outbox_row *row)
+{
+	struct vhca_txn *txn;
+
+	if (!vhca_sm_proof_is_over(&ob->proofs, row->binding.vguid, row->binding.epoch))
+		return;
+	txn = vhca_txn_new(ob->store);
+	vhca_sm_proof_drop(&ob->proofs, txn, row->binding.vguid);
 	vhca_txn_commit(txn, NULL, NULL);
 }
 
@@ -336,7 +349,6 @@ static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 	const struct vhca_outbox_row row = row_to_send(r);
 	enum vhca_sm_answer answer = vhca_outbox_row_answer(ob->ops, &row, res, err);
 	uint64_t now = vhca_now_ms();
-	struct vhca_txn *txn;
 
 	(void)snprintf(r->reason, sizeof(r->reason), "%s",
 		       rc < 0			 ? err->msg
@@ -347,9 +359,7 @@ static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 	} else if (r->proves_first) {
 		/* The proof has helped, or it never will. */
 		vhca_sm_line_works(&ob->line);
-		txn = vhca_txn_new(ob->store);
-		vhca_sm_proof_drop(&ob->proofs, txn, r->row.binding.vguid);
-		vhca_txn_commit(txn, NULL, NULL);
+		drop_proof(ob, &row);
 		drop_replaced(ob, r);
 	} else {
 		vhca_sm_line_works(&ob->line);

@@ -182,6 +182,45 @@ static void what_ends_unheard_is_proven_before_it_is_withdrawn(void **state)
 	assert_null(vhca_outbox_proof(b->ob, FIRST));
 }
 
+/* The guest has come back from where it went, and that withdrawal was on its way still. */
+static void a_withdrawal_of_before_keeps_it(void **state)
+{
+	struct box *b = *state;
+
+	b->sm.hold = true;
+	box_put_binding(b, box_binding_of(FIRST, 5, false));
+	box_wait_until(b, b->sm.n_held == 1);
+	box_put_proven(b, box_move_of(FIRST, 7), 1);
+	box_wait_until(b, b->commits == 2);
+	false_sm_answer_held(&b->sm);
+	box_wait_until(b, b->sm.n_held == 1);
+	assert_string_equal(b->sm.held_seen[0].phase, "commit");
+	assert_int_equal(tickets_in(&b->sm.held_seen[0]), 1);
+	b->sm.hold = false;
+	false_sm_answer_held(&b->sm);
+	box_wait_all_done(b);
+	assert_null(vhca_outbox_proof(b->ob, FIRST));
+}
+
+/* ...or what proves it first. */
+static void a_proof_of_before_ends_no_newer_one(void **state)
+{
+	struct box *b = *state;
+
+	b->sm.hold = true;
+	box_put_proven(b, box_binding_of(FIRST, 5, false), 1);
+	box_wait_until(b, b->sm.n_held == 1);
+	assert_string_equal(b->sm.held_seen[0].method, "PUT");
+	box_put_proven(b, box_move_of(FIRST, 7), 1);
+	box_wait_until(b, b->commits == 2);
+	false_sm_answer_held(&b->sm);
+	box_wait_until(b, b->sm.n_held == 1);
+	assert_int_equal(tickets_in(&b->sm.held_seen[0]), 1);
+	b->sm.hold = false;
+	false_sm_answer_held(&b->sm);
+	box_wait_all_done(b);
+}
+
 /* It is withheld for the time of a move, and the proof is for who gets it, or has it back. */
 static void what_is_kept_is_only_withdrawn(void **state)
 {
@@ -234,6 +273,8 @@ int main(void)
 		BOX_CASE(the_lid_follows_where_no_tickets_are_known),
 		BOX_CASE(what_is_not_valid_is_shown_again),
 		BOX_CASE(what_ends_unheard_is_proven_before_it_is_withdrawn),
+		BOX_CASE(a_withdrawal_of_before_keeps_it),
+		BOX_CASE(a_proof_of_before_ends_no_newer_one),
 		BOX_CASE(what_is_kept_is_only_withdrawn),
 		cmocka_unit_test(a_proof_leads_from_one_to_the_next),
 	};
