@@ -240,24 +240,6 @@ static void tell(const struct vhca_outbox *ob, const struct vhca_outbox_row *row
 		ob->members(ob->arg, row->members.port_guid, answer, reason);
 }
 
-static void log_dropped(const struct report *r, enum vhca_sm_answer answer)
-{
-	bool binding = r->row.kind == VHCA_OUTBOX_BINDING;
-
-	/* A withdrawal that a later owner has overtaken is how a hand-over ends. */
-	if (binding && !r->row.binding.bound && answer == VHCA_SM_SUPERSEDED)
-		vhca_log_info("%s: another owner was there before the withdrawal of epoch %llu",
-			      VHCA_GUID_STR(r->row.binding.vguid),
-			      (unsigned long long)r->row.binding.epoch);
-	else if (!binding)
-		vhca_log_warning("port %s: the SM dropped the declaration of its partitions: %s",
-				 VHCA_GUID_STR(r->row.members.port_guid), r->reason);
-	else
-		vhca_log_warning("%s: the SM dropped the report of epoch %llu: %s",
-				 VHCA_GUID_STR(r->row.binding.vguid),
-				 (unsigned long long)r->row.binding.epoch, r->reason);
-}
-
 static void delete_row(struct vhca_outbox *ob, const struct vhca_outbox_row *row, bool and_proof)
 {
 	struct vhca_txn *txn = vhca_txn_new(ob->store);
@@ -289,7 +271,7 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 	if (r->stored)
 		delete_row(ob, &r->row, ends_proof(ob, &r->row, answer));
 	if (answer != VHCA_SM_ACCEPTED)
-		log_dropped(r, answer);
+		vhca_outbox_row_log_dropped(&r->row, answer, r->reason);
 	/*
 	 * What was said of a state that has been replaced since does not hold for the newer one,
 	 * although its epoch may be the same: that one gets an answer of its own.
@@ -302,24 +284,12 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 	free(r);
 }
 
-/* True if the answer speaks of this report only, and the SM is otherwise at work. */
-static bool delays_one_report(int status, struct json_object *problem)
-{
-	/* Their statuses else speak of the SM as a whole, or of whoever asks. */
-	static const char *const codes[] = {VHCA_CODE_NOT_YOUR_PORT, VHCA_CODE_KEYS_ON_THE_WAY,
-					    VHCA_CODE_CHANGED_MEANWHILE,
-					    VHCA_CODE_TICKET_NOT_VALID};
-
-	return status == 409 || status == 429 || status == 500 || status == 507 ||
-	       vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
-}
-
 static void delay(struct vhca_outbox *ob, struct report *r, int status, struct json_object *doc)
 {
 	struct vhca_outbox_row row;
 	char reason[sizeof(r->reason)];
 
-	if (delays_one_report(status, doc)) {
+	if (vhca_outbox_row_waits_alone(status, doc)) {
 		vhca_sm_line_works(&ob->line);
 		r->next_try = vhca_now_ms() + vhca_backoff_next(&r->backoff);
 	} else {

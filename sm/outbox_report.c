@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a row says, whatever its kind; the tables are in outbox_row.c. */
+#include "common/base/cleanup.h"
+#include "common/base/codes.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/http/json.h"
 #include "sm/outbox_row.h"
 
@@ -42,6 +46,34 @@ enum vhca_sm_answer vhca_outbox_row_answer(const struct vhca_sm_ops *ops,
 	if (vhca_outbox_row_is_move(row))
 		return ops->commit_answer(res->status, res->body);
 	return ops->binding_answer(res->status, res->body, err);
+}
+
+bool vhca_outbox_row_waits_alone(int status, struct json_object *problem)
+{
+	/* Their statuses else speak of the SM as a whole, or of whoever asks. */
+	static const char *const codes[] = {VHCA_CODE_NOT_YOUR_PORT, VHCA_CODE_KEYS_ON_THE_WAY,
+					    VHCA_CODE_CHANGED_MEANWHILE,
+					    VHCA_CODE_TICKET_NOT_VALID};
+
+	return status == 409 || status == 429 || status == 500 || status == 507 ||
+	       vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
+}
+
+void vhca_outbox_row_log_dropped(const struct vhca_outbox_row *row, enum vhca_sm_answer answer,
+				 const char *reason)
+{
+	const struct vhca_sm_binding *b = &row->binding;
+
+	/* A withdrawal that a later owner has overtaken is how a hand-over ends. */
+	if (row->kind == VHCA_OUTBOX_MEMBERS)
+		vhca_log_warning("port %s: the SM dropped the declaration of its partitions: %s",
+				 VHCA_GUID_STR(row->members.port_guid), reason);
+	else if (!b->bound && answer == VHCA_SM_SUPERSEDED)
+		vhca_log_info("%s: another owner was there before the withdrawal of epoch %llu",
+			      VHCA_GUID_STR(b->vguid), (unsigned long long)b->epoch);
+	else
+		vhca_log_warning("%s: the SM dropped the report of epoch %llu: %s",
+				 VHCA_GUID_STR(b->vguid), (unsigned long long)b->epoch, reason);
 }
 
 struct json_object *vhca_outbox_row_to_json(const struct vhca_outbox_row *row)

@@ -57,6 +57,11 @@ enum vhca_sm_answer vhca_outbox_row_answer(const struct vhca_sm_ops *ops,
 					   const struct vhca_outbox_row *row,
 					   const struct vhca_http_result *res,
 					   const struct vhca_error *err);
+/* True if the answer speaks of one report only, and the SM is otherwise at work. */
+bool vhca_outbox_row_waits_alone(int status, struct json_object *problem);
+/* The answer has ended it, and is no yes. */
+void vhca_outbox_row_log_dropped(const struct vhca_outbox_row *row, enum vhca_sm_answer answer,
+				 const char *reason);
 /* What vhca_outbox_to_json() shows of the report itself. */
 struct json_object *vhca_outbox_row_to_json(const struct vhca_outbox_row *row);
 
