@@ -16,11 +16,9 @@
 #include <sys/queue.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
-#include "common/base/text.h"
 #include "common/http/json.h"
 #include "sm/line.h"
 #include "sm/outbox_row.h"
@@ -42,6 +40,8 @@ struct report {
 	bool stored;	    /* has a row in the table */
 	bool with_proof;    /* in flight: with what an older SM does not know */
 	bool proves_first;  /* in flight: its binding, before its withdrawal */
+	bool refused_proof; /* by the SM of its round: it goes without */
+	bool missed_proof;  /* and was asked for it then */
 	unsigned int round; /* of the line when it was sent */
 	unsigned int attempts;
 	uint64_t next_try; /* vhca_now_ms() scale, 0 = now */
@@ -152,19 +152,23 @@ static void take_off(struct vhca_outbox *ob, struct report *r)
 
 /* ---- proofs ---- */
 
-/* What tells an SM whose word counts; one that does not know of that refuses the whole. */
-static bool takes_proof(const struct vhca_outbox *ob)
+/*
+ * What tells an SM whose word counts; one that does not know of that refuses the whole. r may be
+ * NULL.
+ */
+static bool takes_proof(const struct vhca_outbox *ob, const struct report *r)
 {
-	return !ob->has_refused_proof || ob->refused_round != ob->line.round;
+	return !(ob->has_refused_proof && ob->refused_round == ob->line.round) &&
+	       !(r && r->refused_proof && r->round == ob->line.round);
 }
 
-static bool add_proof(const struct vhca_outbox *ob, const struct vhca_outbox_row *row,
-		      struct json_object *body)
+static bool add_proof(const struct vhca_outbox *ob, const struct report *r,
+		      const struct vhca_outbox_row *row, struct json_object *body)
 {
 	const struct vhca_sm_binding *b = &row->binding;
 	struct json_object *proof;
 
-	if (row->kind != VHCA_OUTBOX_BINDING || !b->bound || !takes_proof(ob))
+	if (row->kind != VHCA_OUTBOX_BINDING || !b->bound || !takes_proof(ob, r))
 		return false;
 	proof = vhca_sm_proof_of(&ob->proofs, b->vguid);
 	if (proof)
@@ -176,19 +180,24 @@ static bool add_proof(const struct vhca_outbox *ob, const struct vhca_outbox_row
 	return true;
 }
 
-/* It refuses what it does not know: the same goes again, without. */
-static bool refuses_proof(struct vhca_outbox *ob, const struct report *r,
-			  const struct vhca_http_result *res)
+/*
+ * It refuses what it does not know, or something else: the same goes again, without, and where that
+ * is taken, it was the proof. Or it asks for what it has refused, for it was upgraded since: once a
+ * report it is shown then, and afterwards its word counts.
+ */
+static bool shows_proof_otherwise(struct vhca_outbox *ob, struct report *r,
+				  const struct vhca_http_result *res)
 {
-	static const char *const codes[] = {VHCA_CODE_BAD_REQUEST, VHCA_CODE_BODY_TOO_LARGE};
-	const char *code = vhca_json_problem_code(res->body);
-
-	if (!r->with_proof || vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), code) < 0)
+	if (r->with_proof && vhca_sm_proof_is_unknown(res->body)) {
+		r->refused_proof = true;
+		return true;
+	}
+	if (r->missed_proof || takes_proof(ob, r) ||
+	    !vhca_sm_proof_of(&ob->proofs, r->row.binding.vguid) ||
+	    !vhca_sm_proof_is_wanted(res->body))
 		return false;
-	vhca_log_notice("%s: the SM does not know tickets: it is told without",
-			VHCA_GUID_STR(r->row.binding.vguid));
-	ob->has_refused_proof = true;
-	ob->refused_round = r->round;
+	r->missed_proof = true;
+	r->refused_proof = ob->has_refused_proof = false;
 	return true;
 }
 
@@ -200,8 +209,8 @@ static bool must_prove_first(const struct vhca_outbox *ob, const struct report *
 {
 	const struct vhca_sm_binding *b = &r->row.binding;
 
-	return r->row.kind == VHCA_OUTBOX_BINDING && !b->bound && !b->keep_lid && takes_proof(ob) &&
-	       vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
+	return r->row.kind == VHCA_OUTBOX_BINDING && !b->bound && !b->keep_lid &&
+	       takes_proof(ob, r) && vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
 }
 
 static struct vhca_outbox_row row_to_send(const struct report *r)
@@ -333,6 +342,12 @@ static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 		drop_replaced(ob, r);
 	} else {
 		vhca_sm_line_works(&ob->line);
+		if (answer == VHCA_SM_ACCEPTED && r->refused_proof && !r->with_proof) {
+			vhca_log_notice("%s: the SM does not know tickets: it is told without",
+					VHCA_GUID_STR(r->row.binding.vguid));
+			ob->has_refused_proof = true;
+			ob->refused_round = r->round;
+		}
 		finish(ob, r, answer, res->body);
 	}
 	if (!ob->ops->wants_snapshot(res->status, res->body) || !ob->snapshot ||
@@ -384,7 +399,7 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 	r->state = READY;
 	r->attempts++;
 	/* The proof first: for what it does not know of that, an SM would end the LID. */
-	if (refuses_proof(ob, r, res) ||
+	if (shows_proof_otherwise(ob, r, res) ||
 	    (vhca_outbox_row_is_move(&r->row) && goes_otherwise(ob, r, rc, res, err))) {
 		drop_replaced(ob, r);
 	} else {
@@ -405,7 +420,7 @@ static void send_report(struct vhca_outbox *ob, struct report *r)
 	row = row_to_send(r);
 	rc = vhca_outbox_row_request(ob->ops, &row, &req);
 	if (rc == 0) {
-		r->with_proof = add_proof(ob, &row, req.body);
+		r->with_proof = add_proof(ob, r, &row, req.body);
 		rc = vhca_sm_line_start(&ob->line, &req, on_answer, r);
 		(void)json_object_put(req.body);
 	}
@@ -519,15 +534,9 @@ uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, u
 	struct vhca_outbox_row row = {.kind = VHCA_OUTBOX_MEMBERS,
 				      .created_ms = vhca_wall_ms(),
 				      .members = {.port_guid = port_guid}};
-	struct vhca_sm_members *m = &row.members;
 
-	for (size_t i = 0; i < n; i++) {
-		if (vhca_pkey_find(m->pkeys, m->n_pkeys, pkeys[i]) >= 0)
-			continue;
-		if (m->n_pkeys == VHCA_SM_PORT_PKEYS_MAX)
-			return 0;
-		m->pkeys[m->n_pkeys++] = pkeys[i];
-	}
+	if (!vhca_outbox_row_add_keys(&row, pkeys, n))
+		return 0;
 	row.seq = ++ob->seq;
 	return put(ob, txn, &row);
 }
@@ -601,6 +610,7 @@ void vhca_outbox_kick(struct vhca_outbox *ob)
 	struct report *r;
 
 	vhca_sm_line_kick(&ob->line);
+	ob->has_refused_proof = false; /* another one may be there now */
 	TAILQ_FOREACH (r, &ob->reports, link) {
 		vhca_backoff_reset(&r->backoff);
 		r->next_try = 0;
@@ -619,9 +629,9 @@ void vhca_outbox_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *b
 			ob->would_answer(ob->arg, binding, VHCA_SM_ACCEPTED, "", NULL);
 		return;
 	}
-	rc = vhca_sm_prepares_send(ob->prepares, binding,
-				   takes_proof(ob) ? vhca_sm_proof_of(&ob->proofs, binding->vguid)
-						   : NULL);
+	rc = vhca_sm_prepares_send(
+		ob->prepares, binding,
+		takes_proof(ob, NULL) ? vhca_sm_proof_of(&ob->proofs, binding->vguid) : NULL);
 	if (rc < 0)
 		vhca_log_debug("%s: prepare: not sent: %s", VHCA_GUID_STR(binding->vguid),
 			       strerrordesc_np(-rc));

@@ -7,6 +7,20 @@
 #include "common/http/json.h"
 #include "sm/outbox_row.h"
 
+bool vhca_outbox_row_add_keys(struct vhca_outbox_row *row, const uint16_t *pkeys, size_t n)
+{
+	struct vhca_sm_members *m = &row->members;
+
+	for (size_t i = 0; i < n; i++) {
+		if (vhca_pkey_find(m->pkeys, m->n_pkeys, pkeys[i]) >= 0)
+			continue;
+		if (m->n_pkeys == VHCA_SM_PORT_PKEYS_MAX)
+			return false;
+		m->pkeys[m->n_pkeys++] = pkeys[i];
+	}
+	return true;
+}
+
 uint64_t vhca_outbox_row_port(const struct vhca_outbox_row *row)
 {
 	return row->kind == VHCA_OUTBOX_MEMBERS ? row->members.port_guid : row->binding.port_guid;

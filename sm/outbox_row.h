@@ -41,6 +41,8 @@ struct vhca_outbox_row {
 	struct vhca_sm_members members;
 };
 
+/* Of members: repeated ones count once. False: more than VHCA_SM_PORT_PKEYS_MAX different ones. */
+bool vhca_outbox_row_add_keys(struct vhca_outbox_row *row, const uint16_t *pkeys, size_t n);
 /* The port that the report is about; 0 = unknown. */
 uint64_t vhca_outbox_row_port(const struct vhca_outbox_row *row);
 bool vhca_outbox_row_same_subject(const struct vhca_outbox_row *a, const struct vhca_outbox_row *b);

@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/http/json.h"
 #include "common/ticket/ticket.h"
 
@@ -133,6 +134,20 @@ bool vhca_sm_proof_is_over(const struct vhca_sm_proofs *all, uint64_t vguid, uin
 	const struct sm_proof *p = find(all, vguid);
 
 	return p && p->epoch <= epoch;
+}
+
+bool vhca_sm_proof_is_unknown(struct json_object *problem)
+{
+	static const char *const codes[] = {VHCA_CODE_BAD_REQUEST, VHCA_CODE_BODY_TOO_LARGE};
+
+	return vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
+}
+
+bool vhca_sm_proof_is_wanted(struct json_object *problem)
+{
+	static const char *const codes[] = {VHCA_CODE_NOT_THE_OWNER, VHCA_CODE_TICKET_NOT_VALID};
+
+	return vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
 }
 
 static void put_json(struct json_object **p)

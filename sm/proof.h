@@ -42,4 +42,9 @@ void vhca_sm_proof_drop(struct vhca_sm_proofs *all, struct vhca_txn *txn, uint64
 /* The SM has said yes here, at this epoch: what leads to a later one is kept. */
 bool vhca_sm_proof_is_over(const struct vhca_sm_proofs *all, uint64_t vguid, uint64_t epoch);
 
+/* What an SM that knows no proofs says to one, among others. */
+bool vhca_sm_proof_is_unknown(struct json_object *problem);
+/* What only one says that knows them. */
+bool vhca_sm_proof_is_wanted(struct json_object *problem);
+
 #endif

@@ -128,6 +128,66 @@ static void an_sm_that_knows_no_tickets_is_told_without(void **state)
 	assert_non_null(strstr(box_last_seen(b)->body, "\"settled\":true"));
 }
 
+/* It is upgraded while this host has nothing to say. */
+static void an_sm_that_wants_tickets_now_is_shown_them(void **state)
+{
+	struct box *b = *state;
+
+	b->sm.knows_no_proof = true;
+	box_put_proven(b, box_move_of(FIRST, 7), 1);
+	box_wait_all_done(b);
+	assert_int_equal(b->sm.n_seen, 2);
+	b->sm.knows_no_proof = false;
+	b->sm.wants_proof = true;
+	box_put_proven(b, box_move_of(FIRST, 9), 1);
+	box_wait_all_done(b);
+	assert_int_equal(b->sm.n_seen, 4);
+	assert_int_equal(tickets_in(&b->sm.seen[2]), 0);
+	assert_int_equal(tickets_in(&b->sm.seen[3]), 1);
+	assert_int_equal(box_count_answers(b, VHCA_SM_ACCEPTED), 2);
+	/* It is believed when it goes on saying no. */
+	box_refuse(b, "not_the_owner", VHCA_ERR_DENIED);
+	box_put_proven(b, box_move_of(FIRST, 11), 1);
+	box_wait_all_done(b);
+	assert_int_equal(b->sm.n_seen, 5);
+	assert_int_equal(box_count_answers(b, VHCA_SM_SUPERSEDED), 1);
+}
+
+static void a_kick_asks_again_whether_tickets_are_known(void **state)
+{
+	struct vhca_sm_binding settled = box_binding_of(BOX_VGUID(2), 3, true);
+	struct box *b = *state;
+
+	b->sm.knows_no_proof = true;
+	settled.settled = true;
+	box_put_binding(b, settled);
+	box_wait_all_done(b);
+	b->sm.knows_no_proof = false;
+	vhca_outbox_kick(b->ob);
+	settled.epoch = 4;
+	box_put_binding(b, settled);
+	box_wait_all_done(b);
+	assert_non_null(strstr(box_last_seen(b)->body, "\"settled\":true"));
+}
+
+/* It is refused without them as well: they were not what is wrong. */
+static void another_bad_request_ends_no_tickets(void **state)
+{
+	struct vhca_sm_binding settled = box_binding_of(FIRST, 3, true);
+	struct box *b = *state;
+
+	settled.settled = true;
+	box_refuse(b, "bad_request", VHCA_ERR_INVALID);
+	box_put_binding(b, settled);
+	box_wait_all_done(b);
+	assert_int_equal(box_count_answers(b, VHCA_SM_REFUSED), 1);
+	b->sm.refuse_code = NULL;
+	box_put_proven(b, box_move_of(BOX_VGUID(2), 7), 1);
+	box_wait_all_done(b);
+	assert_int_equal(b->sm.n_seen, 3);
+	assert_int_equal(tickets_in(box_last_seen(b)), 1);
+}
+
 /* That it does not know them says nothing of the LID. */
 static void the_lid_follows_where_no_tickets_are_known(void **state)
 {
@@ -270,6 +330,9 @@ int main(void)
 		BOX_CASE(a_yes_to_an_earlier_epoch_keeps_it),
 		BOX_CASE(it_outlives_a_restart_and_no_longer_than_it_must),
 		BOX_CASE(an_sm_that_knows_no_tickets_is_told_without),
+		BOX_CASE(an_sm_that_wants_tickets_now_is_shown_them),
+		BOX_CASE(a_kick_asks_again_whether_tickets_are_known),
+		BOX_CASE(another_bad_request_ends_no_tickets),
 		BOX_CASE(the_lid_follows_where_no_tickets_are_known),
 		BOX_CASE(what_is_not_valid_is_shown_again),
 		BOX_CASE(what_ends_unheard_is_proven_before_it_is_withdrawn),
