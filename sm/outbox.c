@@ -275,10 +275,12 @@ static void drop_proof(struct vhca_outbox *ob, const struct vhca_outbox_row *row
 static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer answer,
 		   struct json_object *doc)
 {
+	bool and_proof = ends_proof(ob, &r->row, answer);
+
 	report_unlink(ob, r);
 	/* Should the row survive, the same state is sent again after a restart: harmless. */
-	if (r->stored)
-		delete_row(ob, &r->row, ends_proof(ob, &r->row, answer));
+	if (r->stored || and_proof)
+		delete_row(ob, &r->row, and_proof);
 	if (answer != VHCA_SM_ACCEPTED)
 		vhca_outbox_row_log_dropped(&r->row, answer, r->reason);
 	/*

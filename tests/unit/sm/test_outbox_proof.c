@@ -295,6 +295,22 @@ static void what_is_kept_is_only_withdrawn(void **state)
 	assert_non_null(vhca_outbox_proof(b->ob, FIRST));
 }
 
+/* Nobody asks for it there. */
+static void without_an_sm_it_ends_at_once(void **state)
+{
+	struct box *b = *state;
+
+	b->ops = &vhca_sm_none;
+	box_reopen_outbox(b, 100);
+	box_put_proven(b, box_move_of(FIRST, 7), 1);
+	box_wait_until(b, b->n_answers == 1);
+	assert_null(vhca_outbox_proof(b->ob, FIRST));
+	box_close_store(b);
+	box_open_store(b);
+	box_open_outbox(b);
+	assert_null(vhca_outbox_proof(b->ob, FIRST));
+}
+
 static void a_proof_leads_from_one_to_the_next(void **state)
 {
 	static const struct {
@@ -339,6 +355,7 @@ int main(void)
 		BOX_CASE(a_withdrawal_of_before_keeps_it),
 		BOX_CASE(a_proof_of_before_ends_no_newer_one),
 		BOX_CASE(what_is_kept_is_only_withdrawn),
+		BOX_CASE(without_an_sm_it_ends_at_once),
 		cmocka_unit_test(a_proof_leads_from_one_to_the_next),
 	};
 
