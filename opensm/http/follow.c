@@ -44,17 +44,6 @@ int vhca_osm_check_follow(const struct vhca_osm_table *t, const struct vhca_osm_
 
 	if (relocation->lid_policy != VHCA_OSM_LID_FOLLOWS || !move->changes)
 		return 0;
-	if (move->pair.guid[0] != relocation->from_port) {
-		vhca_error_set(err, VHCA_ERR_CONFLICT, "lid_elsewhere", 0,
-			       "LID %u is port %s's, and not that of %s", relocation->from_lid,
-			       VHCA_GUID_STR(move->pair.guid[0]),
-			       VHCA_GUID_STR(relocation->from_port));
-		vhca_error_hint(err,
-				"it was moved meanwhile; PUT /v1/lids/%u takes it from whoever "
-				"has it",
-				relocation->from_lid);
-		return -EBUSY;
-	}
 	r = check_was_there(t, b, relocation, err);
 	if (r == 0)
 		r = check_alone(t, b->vguid, relocation->from_port, err);

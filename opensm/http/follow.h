@@ -9,9 +9,10 @@
 #include "opensm/lids/mover.h"
 
 /*
- * b is what the relocation makes, move its LID's with the outcome of vhca_osm_mover_check() or of
- * its plan. 0 if there is nothing to move. Errors: lid_elsewhere, it is not the LID of the port in
- * `from`, or the vGUID was not there; lid_shared, another vGUID is bound to one of the two ports.
+ * b is what the relocation makes, move its LID's with the outcome of vhca_osm_mover_check() or
+ * of its plan, which have compared the LID's port with `from`. 0 if there is nothing to move.
+ * Errors: lid_elsewhere, the vGUID was not there; lid_shared, another vGUID is bound to one of
+ * the two ports.
  */
 int vhca_osm_check_follow(const struct vhca_osm_table *t, const struct vhca_osm_binding *b,
 			  const struct vhca_osm_relocation *relocation,

@@ -339,7 +339,9 @@ struct vhca_osm_lid_want vhca_osm_wanted_lid(const struct vhca_osm_binding *b,
 			.port_guid = b->port_guid, .vguid = b->vguid, .vport = relocation->vport};
 	if (relocation->lid_policy == VHCA_OSM_LID_DYNAMIC)
 		return vhca_osm_wanted_dynamic(b);
-	return (struct vhca_osm_lid_want){.lid = relocation->from_lid, .port_guid = b->port_guid};
+	return (struct vhca_osm_lid_want){.lid = relocation->from_lid,
+					  .from_port = relocation->from_port,
+					  .port_guid = b->port_guid};
 }
 
 void vhca_osm_api_move_lid(struct vhca_osm_mover *m, struct vhca_osm_recent *recent,

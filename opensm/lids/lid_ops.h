@@ -24,7 +24,8 @@ enum vhca_osm_dynamic {
  * its LID; or a dynamic LID.
  */
 struct vhca_osm_lid_want {
-	uint16_t lid; /* 0 with a vguid: the one that it has */
+	uint16_t lid;	    /* 0 with a vguid: the one that it has */
+	uint64_t from_port; /* a LID that is another one's is lid_elsewhere; 0 = any */
 	/* with a vguid: of the HCA that it goes to; freed: only while it is away (0 = any) */
 	uint64_t port_guid;
 	uint64_t vguid;

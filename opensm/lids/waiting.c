@@ -3,6 +3,7 @@
 
 #include "common/base/codes.h"
 #include "common/base/file.h"
+#include "common/base/text.h"
 #include "opensm/lids/moves.h"
 
 /* ---- their plans ---- */
@@ -34,6 +35,19 @@ static void drop_stale_plans(struct vhca_osm_mover *m)
 		drop_plan(e);
 }
 
+/* Also at its turn: another one may have taken it while this one waited. */
+static int lid_elsewhere(const struct vhca_osm_lid_move *move, struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "lid_elsewhere", 0,
+			       "LID %u is port %s's, and not that of %s", move->want.lid,
+			       VHCA_GUID_STR(move->pair.guid[0]),
+			       VHCA_GUID_STR(move->want.from_port));
+
+	vhca_error_hint(err, "it was moved meanwhile; PUT /v1/lids/%u takes it from whoever has it",
+			move->want.lid);
+	return r;
+}
+
 static int make_plan(struct vhca_osm_mover *m, const struct vhca_osm_lids_promised *promised,
 		     struct vhca_osm_lid_move *move, struct vhca_osm_lid_plan *ret,
 		     struct vhca_error *err)
@@ -43,6 +57,8 @@ static int make_plan(struct vhca_osm_mover *m, const struct vhca_osm_lids_promis
 	*ret = (struct vhca_osm_lid_plan){.n = 0};
 	r = m->ops->resolve(m->ctx, &move->want, promised, &move->pair, err);
 	move->changes = r == 0;
+	if (r == 0 && move->want.from_port && move->pair.guid[0] != move->want.from_port)
+		r = lid_elsewhere(move, err);
 	if (r == 0)
 		r = m->ops->plan(m->ctx, &move->pair, move->mode, ret, &move->cost, err);
 	return r < 0 ? r : 0;

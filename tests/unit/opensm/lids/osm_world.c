@@ -391,8 +391,14 @@ void world_submit_given(struct world *w, uint64_t vguid, uint64_t pf)
 
 void world_submit(struct world *w, uint16_t lid, uint64_t port)
 {
-	const struct vhca_osm_lid_move want = {.want = {.lid = lid, .port_guid = port},
-					       .mode = VHCA_OSM_SKYLINE};
+	world_submit_from(w, lid, 0, port);
+}
+
+void world_submit_from(struct world *w, uint16_t lid, uint64_t from, uint64_t port)
+{
+	const struct vhca_osm_lid_move want = {
+		.want = {.lid = lid, .from_port = from, .port_guid = port},
+		.mode = VHCA_OSM_SKYLINE};
 
 	assert_int_equal(vhca_osm_mover_submit(w->m, &want, on_answer, w, NULL), 0);
 }

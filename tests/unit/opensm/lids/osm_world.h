@@ -60,6 +60,8 @@ int world_setup(void **state);
 int world_teardown(void **state);
 
 void world_submit(struct world *w, uint16_t lid, uint64_t port);
+/* Only if it is this port's at its turn. */
+void world_submit_from(struct world *w, uint16_t lid, uint64_t from, uint64_t port);
 /* As a request does that has to know before what the move would be refused for. */
 void world_check_and_queue(struct world *w, uint16_t lid, uint64_t port);
 /*

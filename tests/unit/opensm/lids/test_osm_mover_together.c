@@ -81,6 +81,25 @@ static void moves_at_one_switch_go_in_order(void **state)
 	assert_int_equal(world_stats(w).applied, 3);
 }
 
+/* Both were right when they were asked for. */
+static void a_lid_that_has_gone_meanwhile_follows_nobody(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	world_submit_from(w, LID(0, 0), PORT(0, 0), PORT(0, 1));
+	world_submit_from(w, LID(0, 0), PORT(0, 0), PORT(2, 0));
+	vhca_osm_mover_run(w->m, 0);
+	assert_int_equal(w->sent, 1);
+	assert_string_equal(w->code, "lid_elsewhere");
+	w->missing = 0;
+	vhca_osm_mover_run(w->m, 1);
+	assert_int_equal(w->answers, 2);
+	assert_string_equal(w->code, "");
+	assert_int_equal(w->sent, 1);
+	assert_int_equal(w->owner[LID(0, 0)], PORT(0, 1));
+}
+
 /*
  * The second shares no switch with the first; but the same LID is to be at two places, one after
  * the other.
@@ -423,6 +442,7 @@ int main(void)
 		CASE(one_that_comes_later_joins_in),
 		CASE(moves_at_one_switch_go_in_order),
 		CASE(moves_of_one_lid_go_in_order),
+		CASE(a_lid_that_has_gone_meanwhile_follows_nobody),
 		CASE(nobody_overtakes_one_that_it_meets),
 		CASE(so_many_and_no_more),
 		CASE(waiting_ones_are_planned_once),
