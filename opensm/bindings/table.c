@@ -472,14 +472,20 @@ int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *
 	return put_keys(t, old, want, err);
 }
 
+/* Of a port, 0 = of all: before the newest, and what is kept for its owner goes last. */
 static struct vhca_osm_binding *oldest_at(const struct tombstones *g, uint64_t port_guid)
 {
-	struct vhca_osm_binding *b;
+	struct vhca_osm_binding *b, *kept = NULL;
 
-	TAILQ_FOREACH (b, &g->list, age)
-		if (b->port_guid == port_guid)
-			break;
-	return b;
+	TAILQ_FOREACH (b, &g->list, age) {
+		if (port_guid && b->port_guid != port_guid)
+			continue;
+		if (!b->owner.kept && TAILQ_NEXT(b, age))
+			return b;
+		if (!kept)
+			kept = b;
+	}
+	return kept;
 }
 
 /* Above half of the room a port displaces what is its own. */
@@ -491,7 +497,7 @@ static void make_room(struct vhca_osm_table *t, struct tombstones *g, const stru
 	if (own)
 		drop_tombstone(t, own);
 	while (g->n > g->max)
-		drop_tombstone(t, TAILQ_FIRST(&g->list));
+		drop_tombstone(t, oldest_at(g, 0));
 }
 
 /* share: the port's; NULL = what was never bound counts for none. */

@@ -12,7 +12,7 @@
  * nobody again ("superseded", too). When there are more than the limit, the tombstone that was
  * withdrawn longest ago is forgotten. Of vGUIDs that were withdrawn and never bound there is a
  * limit of its own: whoever makes many displaces only those. Above half of the limit a port with
- * more than VHCA_OSM_TOMBSTONES_AT_MAX displaces its own.
+ * more than VHCA_OSM_TOMBSTONES_AT_MAX displaces its own. What is kept for its owner goes last.
  *
  * Keys. A port needs the union of the keys declared for it, of the keys of its bindings, counted
  * per binding, and of inherited ones (port_keys.h): a key leaves the port only when the last reason

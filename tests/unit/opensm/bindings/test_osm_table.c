@@ -309,6 +309,31 @@ static void bury(struct vhca_osm_table *t, uint64_t vguid, uint64_t port)
 	assert_int_equal(vhca_osm_table_add_tombstone(t, &grave, NULL), 0);
 }
 
+/* Parked, or on its way: its owner need not have been heard for long. */
+static void what_is_kept_for_its_owner_is_displaced_last(void **state)
+{
+	const struct vhca_osm_owner kept = {.kept = true};
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	for (uint64_t g = 100; g < 110; g++) {
+		assert_string_equal(PUT(t, g, 5, PORT_A, 0x8001, 0), "");
+		assert_string_equal(withdraw(t, g, 5), "");
+		if (g == 100 || g == 109)
+			vhca_osm_table_set_owner(t, g, &kept);
+	}
+	assert_non_null(vhca_osm_table_find(t, 100));
+	assert_null(vhca_osm_table_find(t, 101));
+	for (uint64_t g = 110; g < 120; g++) { /* of those, too, the oldest go */
+		assert_string_equal(PUT(t, g, 5, PORT_A, 0x8001, 0), "");
+		assert_string_equal(withdraw(t, g, 5), "");
+		vhca_osm_table_set_owner(t, g, &kept);
+	}
+	assert_null(vhca_osm_table_find(t, 100));
+	assert_non_null(vhca_osm_table_find(t, 119));
+	(void)vhca_osm_table_free(t);
+}
+
 /* Who withdraws again and again displaces what is his, once half of the room is taken. */
 static void many_of_a_port_displace_its_own(void **state)
 {
@@ -685,6 +710,7 @@ int main(void)
 		cmocka_unit_test(what_was_never_bound_displaces_no_owner),
 		cmocka_unit_test(bindings_are_counted_by_port),
 		cmocka_unit_test(ports_of_their_own_are_counted_by_port),
+		cmocka_unit_test(what_is_kept_for_its_owner_is_displaced_last),
 		cmocka_unit_test(many_of_a_port_displace_its_own),
 		cmocka_unit_test(what_is_forgotten_may_begin_anew),
 		cmocka_unit_test(an_owner_stays_with_the_record),
