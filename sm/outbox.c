@@ -42,6 +42,7 @@ struct report {
 	bool proves_first;  /* in flight: its binding, before its withdrawal */
 	bool refused_proof; /* by the SM of its round: it goes without */
 	bool missed_proof;  /* and was asked for it then */
+	bool lacks_owner;   /* by the last answer: nobody knows when that ends */
 	unsigned int round; /* of the line when it was sent */
 	unsigned int attempts;
 	uint64_t next_try; /* vhca_now_ms() scale, 0 = now */
@@ -120,7 +121,10 @@ static struct report *ready_twin(const struct vhca_outbox *ob, const struct repo
 	return NULL;
 }
 
-/* True if a declaration would overtake a binding at its port, or the other way round. */
+/*
+ * True if a declaration would overtake a binding at its port, or the other way round. Whose vGUID
+ * is another's to settle holds back no other guest of the port.
+ */
 static bool would_overtake(const struct vhca_outbox *ob, const struct report *late)
 {
 	const struct report *r;
@@ -130,7 +134,7 @@ static bool would_overtake(const struct vhca_outbox *ob, const struct report *la
 	TAILQ_FOREACH (r, &ob->reports, link) {
 		if (r == late)
 			break;
-		if (r->row.kind != late->row.kind &&
+		if (r->row.kind != late->row.kind && !r->lacks_owner &&
 		    vhca_outbox_row_port(&r->row) == vhca_outbox_row_port(&late->row))
 			return true;
 	}
@@ -300,6 +304,7 @@ static void delay(struct vhca_outbox *ob, struct report *r, int status, struct j
 	struct vhca_outbox_row row;
 	char reason[sizeof(r->reason)];
 
+	r->lacks_owner = vhca_outbox_row_lacks_owner(doc);
 	if (vhca_outbox_row_waits_alone(status, doc)) {
 		vhca_sm_line_works(&ob->line);
 		r->next_try = vhca_now_ms() + vhca_backoff_next(&r->backoff);

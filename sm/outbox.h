@@ -11,7 +11,9 @@
  * leaves the table when it is in effect.
  *
  * A port's declaration and the bindings at that port do not overtake each other: a key that one
- * gives up after the other has asked for it never leaves the port in between.
+ * gives up after the other has asked for it never leaves the port in between. But for a binding
+ * that waits until it is settled whose vGUID it is (ticket_not_valid, owner_disputed,
+ * owner_unknown): nobody else waits for that.
  */
 #include "common/http/http_loop.h"
 #include "common/store/store.h"

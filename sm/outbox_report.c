@@ -73,6 +73,14 @@ bool vhca_outbox_row_waits_alone(int status, struct json_object *problem)
 	       vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
 }
 
+bool vhca_outbox_row_lacks_owner(struct json_object *problem)
+{
+	static const char *const codes[] = {VHCA_CODE_TICKET_NOT_VALID, VHCA_CODE_OWNER_DISPUTED,
+					    VHCA_CODE_OWNER_UNKNOWN};
+
+	return vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
+}
+
 void vhca_outbox_row_log_dropped(const struct vhca_outbox_row *row, enum vhca_sm_answer answer,
 				 const char *reason)
 {

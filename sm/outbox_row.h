@@ -61,6 +61,8 @@ enum vhca_sm_answer vhca_outbox_row_answer(const struct vhca_sm_ops *ops,
 					   const struct vhca_error *err);
 /* True if the answer speaks of one report only, and the SM is otherwise at work. */
 bool vhca_outbox_row_waits_alone(int status, struct json_object *problem);
+/* ...until somebody has settled whose vGUID it is. */
+bool vhca_outbox_row_lacks_owner(struct json_object *problem);
 /* The answer has ended it, and is no yes. */
 void vhca_outbox_row_log_dropped(const struct vhca_outbox_row *row, enum vhca_sm_answer answer,
 				 const char *reason);

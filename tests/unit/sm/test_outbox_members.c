@@ -96,6 +96,26 @@ static void newer_members_wait_for_those_in_flight(void **state)
 			 2); /* nobody asks for the replaced one's */
 }
 
+/* That may take an operator: the other guests of the port do not wait for him. */
+static void whose_owner_is_unsettled_stops_no_port(void **state)
+{
+	static const char *const codes[] = {"ticket_not_valid", "owner_disputed", "owner_unknown"};
+	struct box *b = *state;
+
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(codes); i++) {
+		box_refuse(b, codes[i], VHCA_ERR_CONFLICT);
+		b->sm.refuse_only = BOX_VGUID(10 + i);
+		box_put_epoch(b, BOX_VGUID(10 + i), 1);
+		b->n_answers = 0;
+		box_wait_until(b, box_count_answers(b, VHCA_SM_RETRY) > 0);
+		box_put_members(b, BOX_PORT, box_keys, 1);
+		box_put_epoch(b, BOX_VGUID(2), i + 1);
+		box_wait_until(b, vhca_outbox_pending(b->ob) == 1);
+		b->sm.refuse_code = NULL;
+		box_wait_all_done(b);
+	}
+}
+
 static void refused_members_are_dropped(void **state)
 {
 	struct box *b = *state;
@@ -203,6 +223,7 @@ int main(void)
 		BOX_CASE(too_many_members_are_no_report),
 		BOX_CASE(newer_members_replace_what_was_not_sent),
 		BOX_CASE(newer_members_wait_for_those_in_flight),
+		BOX_CASE(whose_owner_is_unsettled_stops_no_port),
 		BOX_CASE(refused_members_are_dropped),
 		BOX_CASE(members_of_an_unknown_port_wait),
 		BOX_CASE(members_do_not_overtake_bindings),
