@@ -165,14 +165,14 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		return; /* the partitions have changed since, and that is reported */
 	if (answer == VHCA_SM_ACCEPTED || answer == VHCA_SM_SUPERSEDED)
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
-	if (answer == VHCA_SM_ACCEPTED && binding->follow_lid)
-		end_lid(e, c, binding, NULL);
-	else if (answer == VHCA_SM_ACCEPTED && c->follow_lid && c->vf->state == VHCA_VF_ATTACHED)
-		engine_report(e, c); /* a report of before the guest came has replaced that */
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
 		c->ownership_unconfirmed = c->disputed = false;
-		vhca_engine_prove(c, NULL);
+		vhca_engine_prove(c, NULL); /* before the next report, which would show it again */
+		if (binding->follow_lid)
+			end_lid(e, c, binding, NULL);
+		else if (c->follow_lid && c->vf->state == VHCA_VF_ATTACHED)
+			engine_report(e, c); /* one of before the guest came has replaced that */
 		if (c->reused)
 			leave_old_epoch(e, c);
 	}
