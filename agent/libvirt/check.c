@@ -18,6 +18,7 @@
 #include "agent/libvirt/error.h"
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
+#include "common/base/file.h"
 #include "common/base/role.h"
 #include "common/sysfs/sysfs.h"
 
@@ -163,7 +164,9 @@ static bool read_dirty_rate(virDomainPtr dom, uint64_t *ret_mib)
 	virDomainStatsRecordPtr *records = NULL;
 	int status = VIR_DOMAIN_DIRTYRATE_UNSTARTED;
 	long long mib = -1;
-	int n = virDomainListGetStats(doms, VIR_DOMAIN_STATS_DIRTYRATE, &records, 0);
+	/* Else it waits for who has the domain's job. */
+	int n = virDomainListGetStats(doms, VIR_DOMAIN_STATS_DIRTYRATE, &records,
+				      VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
 
 	if (n == 1) {
 		(void)virTypedParamsGetInt(records[0]->params, records[0]->nparams,
@@ -183,12 +186,14 @@ bool virt_call_dirty_rate(virConnectPtr conn, const struct vhca_uuid *uuid, uint
 	const struct timespec poll = {.tv_nsec = VIRT_DIRTY_POLL_MS * 1000000L};
 	VHCA_AUTO_DOMAIN dom = NULL;
 	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t deadline = vhca_now_ms() + VIRT_DIRTY_WAIT_MS;
 
 	vhca_may_block("libvirt: dirty rate");
 	if (virt_call_lookup(conn, uuid, &dom, &err) < 0 ||
 	    virDomainStartDirtyRateCalc(dom, DIRTY_S, 0) < 0)
 		return false;
-	for (unsigned int ms = 0; ms < VIRT_DIRTY_WAIT_MS; ms += VIRT_DIRTY_POLL_MS) {
+	for (unsigned int ms = 0; ms < VIRT_DIRTY_WAIT_MS && vhca_now_ms() < deadline;
+	     ms += VIRT_DIRTY_POLL_MS) {
 		(void)nanosleep(&poll, NULL);
 		if (read_dirty_rate(dom, ret_mib))
 			return true;

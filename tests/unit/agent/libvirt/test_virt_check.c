@@ -156,7 +156,7 @@ int virDomainListGetStats(virDomainPtr *doms, unsigned int stats, virDomainStats
 	assert_non_null(list);
 	assert_null(doms[1]);
 	assert_int_equal(stats, VIR_DOMAIN_STATS_DIRTYRATE);
-	assert_int_equal(flags, 0);
+	assert_int_equal(flags, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
 	assert_true(virTypedParamsAddInt(&record->params, &record->nparams, &max,
 					 "dirtyrate.calc_status",
 					 is_measured ? VIR_DOMAIN_DIRTYRATE_MEASURED
