@@ -164,6 +164,7 @@ void vhca_http_dispatch(struct vhca_http_request *req)
 	else
 		(void)vhca_error_set(&err, VHCA_ERR_INVALID, VHCA_CODE_BODY_TOO_LARGE, 0,
 				     "body: longer than %zu bytes", req->srv->body_max);
+	req->monitors = route && route->role == VHCA_CALLER_METRICS;
 	if (!route || vhca_http_caller_check(req, route->role, &err) < 0 ||
 	    refuse_page(req, &err) < 0 || take_query(req, &err) < 0 ||
 	    check_query(req, route, &err) < 0 ||

@@ -243,10 +243,9 @@ bool vhca_http_door_has_room(const struct vhca_http_door *door, const struct vhc
 	const struct vhca_http_source *s = v->source;
 	size_t max = door->limits.answering_max;
 
-	if (max == 0 || len <= SMALL_ANSWER)
+	if (max == 0 || len <= SMALL_ANSWER || (s && s->exempt))
 		return true;
-	return fits(len, door->stats.answering, max) &&
-	       (!s || s->exempt || fits(len, s->answering, max / 2));
+	return fits(len, door->stats.answering, max) && (!s || fits(len, s->answering, max / 8));
 }
 
 void vhca_http_door_give(struct vhca_http_door *door, struct vhca_http_visit *v, size_t len)

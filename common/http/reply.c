@@ -94,7 +94,7 @@ static bool is_read(const struct vhca_http_request *req)
 /*
  * An answer of so many bytes stays in memory until the client has taken it, or has gone. false: a
  * GET has been refused instead, for want of room, and the response is gone; what has changed
- * something is told.
+ * something is told, and who monitors is told why lists are refused.
  */
 static bool give(struct vhca_http_request *req, struct MHD_Response *response, size_t len)
 {
@@ -104,7 +104,7 @@ static bool give(struct vhca_http_request *req, struct MHD_Response *response, s
 
 	if (!peer)
 		return true;
-	if (!is_read(req) || vhca_http_door_has_room(door, &peer->visit, len)) {
+	if (!is_read(req) || req->monitors || vhca_http_door_has_room(door, &peer->visit, len)) {
 		vhca_http_door_give(door, &peer->visit, len);
 		return true;
 	}

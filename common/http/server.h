@@ -61,9 +61,10 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	/* Of those, from where no request has been let in yet [half]: the next one takes the place
 	 * of the oldest from where most are. The others are kept for those who have passed once. */
 	unsigned int strangers_max;
-	/* Bytes of answers that clients have not taken yet [no bound], of those that are no unix
-	 * socket's root or server's own user from one source half. A GET whose answer would be too
-	 * much is 503 too_many_answers; what has up to 4 KiB, or changes something, is answered. */
+	/* Bytes of answers that clients have not taken yet [no bound], of one source an eighth. A
+	 * GET whose answer would be too much is 503 too_many_answers. Not bounded: answers of up to
+	 * 4 KiB, to what changes something, of routes of the role metrics, and to a unix socket's
+	 * root or server's own user. */
 	size_t answering_max;
 	size_t connection_memory; /* bytes of each, for its header lines [32768] */
 	/*

@@ -71,6 +71,7 @@ struct vhca_http_request {
 	struct vhca_http_server *srv;
 	struct MHD_Connection *conn; /* NULL when not attached */
 	bool dispatched, replied, suspended, gone;
+	bool monitors;	   /* its route's role is metrics */
 	uint64_t begun_us; /* vhca_now_us(); 0 = is not timed */
 
 	bool by_certificate;		     /* was it let in, */

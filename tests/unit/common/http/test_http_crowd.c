@@ -71,6 +71,7 @@ static void on_list(void *ctx, struct vhca_http_request *req)
 static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/list", VHCA_CALLER_NOBODY, on_list},
 	{"PUT", "/v1/list", VHCA_CALLER_NOBODY, on_list},
+	{"GET", "/metrics", VHCA_CALLER_METRICS, on_list},
 	{"GET", "/v1/big", VHCA_CALLER_NOBODY, on_big},
 	{"PUT", "/v1/here", VHCA_CALLER_NOBODY, on_here},
 	{"GET", "/v1/here", VHCA_CALLER_NOBODY, on_here},
@@ -411,10 +412,11 @@ static uint64_t answering(const struct fixture *f)
 	return stats.answering;
 }
 
-#define GET_LIST "GET /v1/list HTTP/1.1\r\nHost: x\r\n\r\n"
-#define PUT_LIST "PUT /v1/list HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
-#define OK	 "HTTP/1.1 200 "
-#define REFUSED	 "HTTP/1.1 503 "
+#define GET_LIST    "GET /v1/list HTTP/1.1\r\nHost: x\r\n\r\n"
+#define GET_METRICS "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+#define PUT_LIST    "PUT /v1/list HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+#define OK	    "HTTP/1.1 200 "
+#define REFUSED	    "HTTP/1.1 503 "
 
 static void answers_that_nobody_takes_have_a_bound(void **state)
 {
@@ -423,15 +425,15 @@ static void answers_that_nobody_takes_have_a_bound(void **state)
 	int *fd = &f->clients[0].fd, last = -1;
 
 	open_port(f, &limits);
-	for (unsigned int i = 0; i < 6; i++)
-		f->clients[i].fd = dial_from(f, 2 + i / 3);
-	for (unsigned int i = 0; i < 6; i++) { /* each address has half of the room */
+	for (unsigned int i = 0; i < 8; i++)
+		f->clients[i].fd = dial_from(f, 2 + i / 2);
+	for (unsigned int i = 0; i < 8; i++) { /* one is more than an address's eighth already */
 		const char *head = ask(f, f->clients[i].fd, GET_LIST);
 
-		assert_memory_equal(head, i % 3 < 2 ? OK : REFUSED, strlen(OK));
-		assert_true(i % 3 < 2 || strstr(head, "\r\nRetry-After: 1\r\n"));
+		assert_memory_equal(head, i % 2 == 0 ? OK : REFUSED, strlen(OK));
+		assert_true(i % 2 == 0 || strstr(head, "\r\nRetry-After: 1\r\n"));
 	}
-	last = dial_from(f, 4); /* there is no room left */
+	last = dial_from(f, 6); /* there is no room left */
 	assert_memory_equal(ask(f, last, GET_LIST), REFUSED, strlen(REFUSED));
 	assert_memory_equal(ask(f, last, REQUEST), OK, strlen(OK)); /* it is small */
 	assert_int_equal(answering(f) / LIST_SIZE, 4);
@@ -442,7 +444,7 @@ static void answers_that_nobody_takes_have_a_bound(void **state)
 	assert_memory_equal(ask(f, last, GET_LIST), OK, strlen(OK));
 	(void)close(last);
 	run_for(f, 20);
-	for (unsigned int i = 0; i < 6; i++)
+	for (unsigned int i = 0; i < 8; i++)
 		vhca_close_cleanup(&f->clients[i].fd);
 	run_for(f, 20);
 	assert_int_equal(answering(f), 0);
@@ -463,6 +465,32 @@ static void what_changes_something_is_answered(void **state)
 	assert_int_equal(answering(f) / LIST_SIZE, 2);
 }
 
+/* They see what is wrong, and can end it. */
+static void who_monitors_and_root_are_answered(void **state)
+{
+	static const struct vhca_http_limits limits = {.answering_max = 1024};
+	struct fixture *f = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	char listen[128];
+
+	open_port(f, &limits);
+	for (unsigned int i = 0; i < 2; i++)
+		f->clients[i].fd = dial_from(f, 2 + i);
+	assert_memory_equal(ask(f, f->clients[0].fd, GET_LIST), OK, strlen(OK));
+	assert_memory_equal(ask(f, f->clients[1].fd, GET_LIST), REFUSED, strlen(REFUSED));
+	f->clients[2].fd = dial_from(f, 3);
+	assert_memory_equal(ask(f, f->clients[2].fd, GET_METRICS), OK, strlen(OK));
+	f->srv = vhca_http_server_free(f->srv);
+	(void)snprintf(listen, sizeof(listen), "unix:%s", f->path);
+	if (vhca_http_server_new(listen, 0660, &limits, routes, f, &f->srv, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (unsigned int i = 3; i < 6; i++) { /* the server's own user */
+		f->clients[i].fd = vhca_connect_unix(f->path, vhca_now_ms() + 10000);
+		assert_true(f->clients[i].fd >= 0);
+		assert_memory_equal(ask(f, f->clients[i].fd, GET_LIST), OK, strlen(OK));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +509,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(answers_that_nobody_takes_have_a_bound, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_changes_something_is_answered, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(who_monitors_and_root_are_answered, setup,
 						teardown),
 	};
 
