@@ -99,7 +99,7 @@ enum vhca_http_end {
 };
 extern const char *const vhca_http_end_names[VHCA_HTTP_ENDS];
 
-/* What the agent's doors have as answering_max. */
+/* What the agent's doors and the plugin's have as answering_max. */
 #define VHCA_HTTP_ANSWERING_MAX (16u * 1024 * 1024)
 
 struct vhca_http_stats {

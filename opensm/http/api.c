@@ -614,6 +614,7 @@ static int open_door(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 	struct vhca_http_limits limits = {
 		.body_max = VHCA_OSM_BODY_MAX,
 		.connections_max = vhca_osm_descriptors_for(VHCA_OSM_CONNECTIONS_MAX),
+		.answering_max = VHCA_HTTP_ANSWERING_MAX,
 		.connection_memory = VHCA_OSM_CONNECTION_MEMORY,
 	};
 	int r = vhca_osm_door_open(conf, &api->door, err);

@@ -36,8 +36,8 @@ struct vhca_osm_api {
 };
 
 /*
- * Handlers of routes. A list waits until reports have been served; when too many wait, or clients
- * have too much to take, it is 503 too_many_lists.
+ * Handlers of routes. A list waits until reports have been served; when too many wait, it is 503
+ * too_many_lists.
  */
 void vhca_osm_list_bindings(void *ctx, struct vhca_http_request *req);
 void vhca_osm_list_members(void *ctx, struct vhca_http_request *req);

@@ -5,20 +5,14 @@
 #include "opensm/http/json.h"
 #include "opensm/http/lids.h"
 
-/* Lists that wait, and bytes that clients have to take; then one more is refused. */
-#define LISTS_MAX	64
-#define LISTS_BYTES_MAX (16 * 1024 * 1024)
+#define LISTS_MAX 64 /* that wait; then one more is refused */
 
 static int check_list(const struct vhca_osm_api *api, struct vhca_error *err)
 {
-	struct vhca_http_stats stats;
-
-	vhca_http_server_stats(api->server, &stats);
-	if (api->lists.n < LISTS_MAX && stats.answering < LISTS_BYTES_MAX)
+	if (api->lists.n < LISTS_MAX)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "too_many_lists", 0,
-			      "%u lists wait, and %llu KiB of answers are under way", api->lists.n,
-			      (unsigned long long)stats.answering / 1024);
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "too_many_lists", 0, "%u lists wait",
+			      api->lists.n);
 }
 
 /* How a page is asked for, and made. */
