@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 import tempfile
@@ -209,6 +210,19 @@ class Page(Case):
         self.see("#reasons", "The plugin does not answer.", "What is shown is of")
         self.see("#state", "no answer")
         self.assertTrue(self.browser.evaluate("document.body.classList.contains('stale')"))
+
+    def test_an_opensm_that_hangs(self):
+        """It takes requests, as its kernel does, and answers none."""
+        self.open()
+        self.sm.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.sm.process.send_signal, signal.SIGCONT)
+        self.see("#state", "no answer")
+        self.assertTrue(self.browser.evaluate("document.body.classList.contains('stale')"))
+        self.see("#reasons", "The plugin does not answer.", "What is shown is of")
+        self.sm.process.send_signal(signal.SIGCONT)
+        self.see("#state", "master, ready")
+        self.see("#reasons", "does not answer", there=False)
+        self.end()
 
     def test_where_it_is_instead(self):
         """By the name of the host, not by its port's GUID."""

@@ -7,6 +7,8 @@ const PAGE = 512;
 const PAGES_A_TURN = 4; // of each list, once it has been read to its end
 const LOOKS_A_TURN = 32; // at what has just moved
 const FRESH_MS = 8000;
+const PATIENCE_MS = 5000;
+const LISTS_PATIENCE_MS = 90000; // they wait while OpenSM computes ways
 
 const $ = (id) => document.getElementById(id);
 const count = (n) => n.toLocaleString("en");
@@ -36,9 +38,11 @@ class Refused extends Error {
 const known = new Map(); // URL: {tag, body}
 
 // {body, same}: same if it is what was answered the last time. keep: the body is the caller's to remember.
-async function ask(url, keep) {
+async function ask(url, keep, patience = LISTS_PATIENCE_MS) {
   const old = known.get(url);
-  const answer = await fetch(url, { cache: "no-store", headers: old ? { "If-None-Match": old.tag } : {} });
+  const answer = await fetch(url, {
+    cache: "no-store", headers: old ? { "If-None-Match": old.tag } : {}, signal: AbortSignal.timeout(patience),
+  });
   if (answer.status === 304) return { body: old.body, same: true };
   const body = await answer.json();
   if (!answer.ok && !("reasons" in body)) throw new Refused(answer.status, body);
@@ -438,7 +442,8 @@ function drawHealth() {
   const said = (health ? health.reasons : []).map((r) => reason(r.status, `${r.code}: ${r.reason}.`, r.hint));
   if (refusal) said.unshift(reason("wrong", refusal, heard ? `What is shown is of ${clock(heard)}.` : ""));
   if (silent && !refusal) said.unshift(reason("warning", `No answer since ${clock(heard)}.`));
-  $("reasons").replaceChildren(...said);
+  const box = $("reasons"); // is read out when it changes
+  if (said.length !== box.children.length || said.some((e, i) => !e.isEqualNode(box.children[i]))) box.replaceChildren(...said);
   document.body.classList.toggle("stale", Boolean(refusal) || silent);
   if (health) {
     const ready = health.status === "ready", lost = refusals.health || silent;
@@ -448,6 +453,11 @@ function drawHealth() {
   }
   if (fabric) $("subnet").textContent = `${fabric.routing_engine}, SM LID ${fabric.sm_lid}, ${many(fabric.sweeps, "heavy sweep")}`;
   if (heard) $("clock").textContent = `as of ${clock(heard)}`;
+}
+
+function drawAges() {
+  drawHealth();
+  sayFabric();
 }
 
 // ---- turns ----
@@ -467,7 +477,7 @@ async function lookAtMoved(before) {
 }
 
 async function healthTurn() {
-  const was = health, now = await ask("/readyz", true), recent = await ask("/v1/moves", true);
+  const was = health, now = await ask("/readyz", true, PATIENCE_MS), recent = await ask("/v1/moves", true, PATIENCE_MS);
   health = now.body;
   moves = recent.body;
   heard = Date.now();
@@ -499,8 +509,7 @@ async function every(what, turn) {
     } catch (e) {
       refusals[what] = e instanceof Refused ? `${e.message}.` : "The plugin does not answer.";
     }
-    drawHealth();
-    sayFabric();
+    drawAges();
     await sleep(EVERY_MS);
   }
 }
@@ -543,3 +552,4 @@ drawWaiting();
 drawFabric();
 every("health", healthTurn);
 every("lists", listsTurn);
+setInterval(() => document.hidden || drawAges(), 1000); // turns that wait for an answer draw nothing
