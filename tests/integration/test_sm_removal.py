@@ -92,7 +92,7 @@ class Shared(Case):
         before = [(self.fabric.pkeys(host), self.fabric.lid(host)) for host in range(1, fabric.HOSTS + 1)]
         self.assertEqual(self.fabric.lid(2), lids.of[3])
         operator = Operator(self, sm)
-        operator.remove()
+        operator.remove(["sed -i 's/^partition_config_file/\\t&/' /etc/opensm/opensm.conf"])    # OpenSM takes it so, too
         now = lambda: [(self.fabric.pkeys(host), self.fabric.lid(host)) for host in range(1, fabric.HOSTS + 1)]
         self.assertEqual(now(), before)
         for line in CLEAN.splitlines():
