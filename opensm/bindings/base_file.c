@@ -280,6 +280,9 @@ int vhca_osm_base_parse(const char *name, const char *text, struct vhca_osm_base
 
 	if (!base.text || !scratch)
 		return vhca_error_no_memory(err, name);
+	if (strncmp(text, VHCA_OSM_GENERATED, strlen(VHCA_OSM_GENERATED)) == 0)
+		return bad(&p, "written by libvhcasm.so: put the administrator's own file back",
+			   NULL);
 	r = parse_lines(&p, scratch);
 	if (r < 0)
 		return r;

@@ -18,6 +18,9 @@
 #define VHCA_OSM_BASE_LINE_MAX	4000 /* OpenSM's reader splits lines at 4094 bytes */
 #define VHCA_OSM_BASE_PRTNS_MAX 4096
 
+/* So the plugin's own file begins. It is refused: guests' keys are not the administrator's. */
+#define VHCA_OSM_GENERATED "# Written by libvhcasm.so."
+
 struct vhca_osm_base_prtn {
 	uint16_t pkey_base;
 	uint8_t sl; /* to be repeated: OpenSM takes the last definition's */

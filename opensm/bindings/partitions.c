@@ -196,9 +196,8 @@ static void put_members(FILE *f, const struct vhca_osm_base *base,
 static void put_text(FILE *f, const struct vhca_osm_base *base,
 		     const struct vhca_osm_policy *policy, const struct members *all)
 {
-	(void)fputs(
-		"# Written by libvhcasm.so. Changes are overwritten: edit the base_file instead.\n",
-		f);
+	(void)fputs(VHCA_OSM_GENERATED " Changes are overwritten: edit the base_file instead.\n",
+		    f);
 	if (base &&
 	    base->n) /* a file that defines nothing means the built-in rule to OpenSM, too */
 		(void)fputs(base->text, f);

@@ -248,6 +248,7 @@ static void base_file_mistakes_are_named(void **state)
 	} cases[] = {
 		{"Default=0x7fff ipoib ALL=full;", "b:1: no partition definition"},
 		{"\nA=0x1:ALL=full", "does not end"},
+		{VHCA_OSM_GENERATED "\nA=0x1:ALL=full;\n", "written by libvhcasm.so"},
 		{"A=0x1:ALL=full\nB=0x2:ALL;", "b:2: membership"},
 		{"tenant:ALL=full;", "must have a number"},
 		{"A=0x8000:ALL;", "must have a number"},
