@@ -283,6 +283,7 @@ class Many(http.server.BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     page = policy = ""
+    lists_wait = False
     health = {"status": "ready", "sm_state": "master", "bindings": BINDINGS, "lids_free": 1, "reasons": []}
     fabric = {"switches": BINDINGS // 1024, "ports": BINDINGS // 16, "dynamic_lids": 0, "dynamic_max": 0, "sm_lid": 1, "routing_engine": "ftree", "sweeps": 1,
               "moves": {"applied": 0, "queued": 0, "repairing": 0}}
@@ -314,6 +315,13 @@ class Many(http.server.BaseHTTPRequestHandler):
         rows = [make(n) for n in range(first, min(first + 512, size))]
         return {what: rows, "next": None if first + 512 >= size else rows[-1]["lid" if what == "lids" else "vguid"]}
 
+    def send_problem(self, detail):
+        data = json.dumps({"detail": detail}).encode()
+        self.send_response(503)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
         answers = {"/readyz": self.health, "/v1/fabric": self.fabric, "/v1/moves": {"moves": [], "total": 0}}
@@ -322,6 +330,9 @@ class Many(http.server.BaseHTTPRequestHandler):
         else:
             doc = answers[url.path] if url.path in answers else self.rows(url.path.rpartition("/")[2], urllib.parse.parse_qs(url.query))
             data, kind = json.dumps(doc).encode(), "application/json"
+        if self.lists_wait and url.path.startswith("/v1/") and url.path != "/v1/moves":
+            self.send_problem("64 lists wait")
+            return
         tag = f'"{hashlib.sha256(data).hexdigest()}"'
         same = self.headers["If-None-Match"] == tag
         self.send_response(304 if same else 200)
@@ -364,6 +375,19 @@ class Large(Case):
             self.assertLess(seconds, SOON, what)
         self.assertLess(self.browser.evaluate("document.querySelectorAll('*').length"), 1000)
         self.assertEqual(self.browser.said, [])
+
+    def test_lists_that_are_refused_have_an_age(self):
+        """Of what is shown, not of the last answer about something else."""
+        fabric.wait_for("all leaves", lambda: re.search(r"\d+ leaves", self.browser.text("#fabric")), 120, 0.5)
+        Many.lists_wait = True
+        self.addCleanup(setattr, Many, "lists_wait", False)
+        age = lambda: re.search(r"What is shown is of ([\d:]+)\.", self.browser.text("#reasons"))
+        fabric.wait_for("a refusal", age, 20)
+        before = age()[1]
+        fabric.wait_for("the age of the bindings", lambda: f"as of {before}" in self.browser.text("#fabric"), 20)
+        time.sleep(5)
+        self.assertEqual(age()[1], before)
+        self.assertNotIn(before, self.browser.text("#clock"))
 
 
 tap.main(__name__)

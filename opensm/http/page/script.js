@@ -59,7 +59,8 @@ class Reading {
     this.rows = new Map();
     this.after = null;
     this.round = 1;
-    this.whole = 0; // when it was last read to its end
+    this.begun = 0; // this round
+    this.whole = 0; // when the last round began that came to its end
     this.urls = new Map(); // of each page: the keys of its rows
     this.seen = new Map(); // key: the round in which it was there
   }
@@ -78,6 +79,7 @@ class Reading {
   // The next page. True if anything is different.
   async turn() {
     const url = `/v1/${this.what}?limit=${PAGE}` + (this.after === null ? "" : `&after=${this.after}`);
+    if (this.after === null) this.begun = Date.now();
     const { body, same } = await ask(url, false);
     if (same) {
       for (const key of this.urls.get(url)) if (this.rows.has(key)) this.seen.set(key, this.round);
@@ -102,7 +104,7 @@ class Reading {
       this.urls.clear();
     }
     this.round++;
-    this.whole = Date.now();
+    this.whole = this.begun;
     return gone;
   }
 
@@ -369,11 +371,20 @@ function drawMoves() {
   say("moves", moves && moves.total ? `${count(moves.total)} since OpenSM was started` + (moves.total > moves.moves.length ? `, the last ${moves.moves.length}` : "") : "");
 }
 
+let waiting = ""; // how many
+
 function drawWaiting() {
   const rows = waitingRows();
   lists.waiting.show(rows, bindings.whole === 0 ? "…" : words.length ? "None that fits." :
     bindings.rows.size ? "Everything that is bound is in force." : "Nothing is bound.");
-  say("waiting", rows.length ? count(rows.length) : "");
+  waiting = rows.length ? count(rows.length) : "";
+  sayWaiting();
+}
+
+const asOf = (whole) => (Date.now() - whole > 5 * EVERY_MS ? `as of ${clock(whole)}` : "");
+
+function sayWaiting() {
+  say("waiting", [waiting, bindings.whole && asOf(bindings.whole)].filter(Boolean).join(", "));
 }
 
 // Lists wait while OpenSM computes ways, and long ones take many turns.
@@ -384,7 +395,7 @@ function sayFabric() {
     return;
   }
   const leaves = many(grouped.leaves.filter((l) => l.ports.length).length, "leaf", "leaves");
-  say("fabric", Date.now() - whole > 5 * EVERY_MS ? `${leaves}, all of it as of ${clock(whole)}` : leaves);
+  say("fabric", [leaves, asOf(whole)].filter(Boolean).join(", all of it "));
 }
 
 function drawFabric() {
@@ -439,8 +450,9 @@ function reason(status, reasonText, hint) {
 
 function drawHealth() {
   const silent = heard !== 0 && Date.now() - heard > 3 * EVERY_MS, refusal = refusals.health || refusals.lists;
+  const of = refusals.health || !bindings.whole || !lids.whole ? heard : Math.min(bindings.whole, lids.whole);
   const said = (health ? health.reasons : []).map((r) => reason(r.status, `${r.code}: ${r.reason}.`, r.hint));
-  if (refusal) said.unshift(reason("wrong", refusal, heard ? `What is shown is of ${clock(heard)}.` : ""));
+  if (refusal) said.unshift(reason("wrong", refusal, heard ? `What is shown is of ${clock(of)}.` : ""));
   if (silent && !refusal) said.unshift(reason("warning", `No answer since ${clock(heard)}.`));
   const box = $("reasons"); // is read out when it changes
   if (said.length !== box.children.length || said.some((e, i) => !e.isEqualNode(box.children[i]))) box.replaceChildren(...said);
@@ -458,6 +470,7 @@ function drawHealth() {
 function drawAges() {
   drawHealth();
   sayFabric();
+  sayWaiting();
 }
 
 // ---- turns ----
