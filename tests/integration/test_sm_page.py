@@ -224,6 +224,22 @@ class Page(Case):
         self.see("#reasons", "does not answer", there=False)
         self.end()
 
+    def test_what_was_looked_at_does_not_stay(self):
+        """A binding has come back to what it was before the page looked at it: its list has the same ETag then."""
+        self.open()
+        self.check(self.sm.api.bind(VGUID1, 1, 2, []), 200)
+        self.see("#waiting", VGUID1, "pending")
+        time.sleep(5)    # what has begun, ends: the list is known with this row
+        self.browser.evaluate(f"""(async () => {{
+            const real = ask;
+            ask = async (url, ...more) => (url.endsWith("{VGUID1}") ? {{ body: {{ ...(await real(url, ...more)).body, state: "refused" }} }} : real(url, ...more));
+            await bindings.look("{VGUID1}");
+            ask = real;
+            drawLists();
+        }})()""")
+        self.see("#waiting", "pending")
+        self.end()
+
     def test_where_it_is_instead(self):
         """By the name of the host, not by its port's GUID."""
         self.open()

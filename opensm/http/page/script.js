@@ -130,6 +130,7 @@ class Reading {
       this.drop(key);
     }
     known.delete(`/v1/${this.what}/${key}`);
+    for (const [url, keys] of this.urls) if (keys.includes(key)) known.delete(url); // its row there may be older, or newer
   }
 }
 
