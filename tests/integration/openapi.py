@@ -166,6 +166,9 @@ class Document:
     def check_maximum(self, schema, value, where):
         return [] if not isinstance(value, int) or value <= schema["maximum"] else [f"{where}: {value} is too large"]
 
+    def check_minItems(self, schema, value, where):
+        return [] if not isinstance(value, list) or len(value) >= schema["minItems"] else [f"{where}: {len(value)} are too few"]
+
     def check_maxItems(self, schema, value, where):
         return [] if not isinstance(value, list) or len(value) <= schema["maxItems"] else [f"{where}: {len(value)} are too many"]
 
