@@ -81,6 +81,7 @@ static const char *reason_of(const struct vhca_mig *m)
 static struct json_object *view_expected(const struct vhca_mig_expected *e)
 {
 	struct json_object *o = json_object_new_object();
+	const char *reason = NULL;
 
 	vhca_json_add(o, "seconds",
 		      e->ms == VHCA_COPY_NEVER
@@ -88,10 +89,12 @@ static struct json_object *view_expected(const struct vhca_mig_expected *e)
 			      : json_object_new_int64((int64_t)((e->ms + 999) / 1000)));
 	vhca_json_add(o, "dirty_rate",
 		      e->dirty_is_known ? json_object_new_int64((int64_t)e->dirty_mib) : NULL);
-	vhca_json_add_string(o, "reason",
-			     e->dirty_is_known ? NULL
-					       : "the dirty rate is not known after 10 s: from "
-						 "memory and bandwidth alone");
+	if (e->is_slowed)
+		reason = "the guest writes too fast, and auto_converge slows it down: from memory "
+			 "and bandwidth alone";
+	else if (!e->dirty_is_known)
+		reason = "the dirty rate is not known after 10 s: from memory and bandwidth alone";
+	vhca_json_add_string(o, "reason", reason);
 	return o;
 }
 

@@ -112,6 +112,7 @@ struct vhca_mig_expected {
 	bool is_known;	     /* else the rest says nothing */
 	bool dirty_is_known; /* else it is the time of the memory alone */
 	uint64_t dirty_mib;  /* MiB/s */
+	bool is_slowed;	     /* auto_converge is to end it: the time of the memory alone, too */
 	uint64_t ms;	     /* VHCA_COPY_NEVER (agent/state/guest_copy.h): it would not end */
 };
 

@@ -63,17 +63,25 @@ static bool nobody_was_told(const struct vhca_mig *m)
 static struct vhca_mig_expected expect(const struct vhca_mig *m)
 {
 	const struct vhca_domain *d = mig_domain(m);
-	const struct vhca_guest_copy copy = {.memory_kib = d ? d->info->memory.kib : 0,
-					     .bandwidth_mib = m->copy.bandwidth_mib,
-					     .dirty_is_known = m->res->dirty_is_known,
-					     .dirty_mib = m->res->dirty_mib};
+	struct vhca_guest_copy copy = {.memory_kib = d ? d->info->memory.kib : 0,
+				       .bandwidth_mib = m->copy.bandwidth_mib,
+				       .dirty_is_known = m->res->dirty_is_known,
+				       .dirty_mib = m->res->dirty_mib};
+	struct vhca_mig_expected e;
 
 	if (m->res->rc < 0 || !copy.memory_kib || !copy.bandwidth_mib)
 		return (struct vhca_mig_expected){.is_known = false};
-	return (struct vhca_mig_expected){.is_known = true,
-					  .dirty_is_known = copy.dirty_is_known,
-					  .dirty_mib = copy.dirty_mib,
-					  .ms = vhca_guest_copy_ms(&copy)};
+	e = (struct vhca_mig_expected){.is_known = true,
+				       .dirty_is_known = copy.dirty_is_known,
+				       .dirty_mib = copy.dirty_mib,
+				       .ms = vhca_guest_copy_ms(&copy)};
+	/* QEMU slows the guest down until the copy ends; nobody knows by how much. */
+	if (e.ms == VHCA_COPY_NEVER && m->copy.auto_converge) {
+		copy.dirty_is_known = false;
+		e.is_slowed = true;
+		e.ms = vhca_guest_copy_ms(&copy);
+	}
+	return e;
 }
 
 static bool copy_would_be_too_long(const struct vhca_mig *m)
@@ -97,7 +105,9 @@ static void fail_too_long(struct vhca_mig *m)
 		(void)snprintf(time, sizeof(time), "%" PRIu64 " s", (m->expected.ms + 999) / 1000);
 	(void)snprintf(text, sizeof(text), "the copy would take %s at %u MiB/s%s; %u s are allowed",
 		       time, m->copy.bandwidth_mib,
-		       m->expected.dirty_is_known ? "" : " if the guest wrote nothing",
+		       m->expected.dirty_is_known && !m->expected.is_slowed
+			       ? ""
+			       : " if the guest wrote nothing",
 		       m->copy.expected_max_ms / 1000);
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "copy_too_long", text);
 }

@@ -114,6 +114,22 @@ static void test_copied_below_the_limit(void **state)
 	assert_in_range(m->expected.ms, 17000, 18000);
 }
 
+/* Then it ends, and how long that takes the memory alone says. */
+static void test_auto_converge_ends_a_copy(void **state)
+{
+	struct pair *p = *state;
+	const struct vhca_mig *m;
+
+	set(p, 10000, true, 100);
+	p->w[0].conf.copy.auto_converge = true;
+	assert_refused(p, "the copy would take 11 s at 100 MiB/s if the guest wrote nothing; "
+			  "10 s are allowed");
+	set(p, 15000, true, 100);
+	m = migrate(p);
+	assert_true(m->expected.dirty_is_known && m->expected.is_slowed);
+	assert_in_range(m->expected.ms, 10240, 10240);
+}
+
 /* Then the memory alone says so. */
 static void test_dirty_rate_not_known(void **state)
 {
@@ -146,6 +162,7 @@ int main(void)
 		cmocka_unit_test(test_guest_that_writes_too_fast_is_never_copied),
 		TEST(test_refused_above_the_limit),
 		TEST(test_copied_below_the_limit),
+		TEST(test_auto_converge_ends_a_copy),
 		TEST(test_dirty_rate_not_known),
 		TEST(test_nothing_is_expected_without_a_bandwidth),
 	};
