@@ -267,6 +267,7 @@ void vhca_engine_prove_late(struct vhca_engine *e, struct vhca_claim *claim,
 {
 	if (claim->sm_answer == VHCA_ANSWER_ACCEPTED || vhca_engine_proof(e, claim))
 		return;
+	engine_forget_answer(claim); /* it was to a report without */
 	vhca_engine_prove(claim, proof);
 	engine_report(e, claim);
 }
