@@ -135,7 +135,7 @@ class Migrations(ListCase):
         cls.domains = [guest["uuid"] if state == "parked" else str(uuid.uuid4()) for *_, state in cls.KEPT]
         with contextlib.closing(sqlite3.connect(f"{cls.where}/state/state.db")) as db, db:
             for n, (role, name, peer, state) in enumerate(cls.KEPT):
-                db.execute("INSERT INTO migrations VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, '', '', '', '[]', ?, ?, ?, '{}')",
+                db.execute("INSERT INTO migrations VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, '', '', '', '[]', ?, ?, ?, '{}', '')",
                            (cls.ids[n], role, cls.domains[n], name, peer, state, n + 1, n + 1, "external" if peer else "park",
                             LEASE, time.time_ns() // 1_000_000 + LEASE))
         cls.host.start()
@@ -164,7 +164,7 @@ class History(ListCase):
         cls.ids = [str(uuid.uuid4()) for _ in cls.KEPT]
         with contextlib.closing(sqlite3.connect(f"{cls.where}/state/state.db")) as db, db:
             for n, (role, peer) in enumerate(cls.KEPT):
-                db.execute("INSERT INTO migrations VALUES (?, ?, ?, 'vm', ?, 'done', 0, 0, ?, ?, '', '', '', '[]', 'managed', 0, 0, '{}')",
+                db.execute("INSERT INTO migrations VALUES (?, ?, ?, 'vm', ?, 'done', 0, 0, ?, ?, '', '', '', '[]', 'managed', 0, 0, '{}', '')",
                            (cls.ids[n], role, str(uuid.uuid4()), peer, n + 1, n + 1))
         cls.host.start()
 

@@ -200,13 +200,13 @@ static void wrong_rows_are_told(void **state)
 {
 	static const char *const rows[] = {
 		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 1, 'no uuid', 3, 1, 1, 0, "
-		"0, 0, 0)",
+		"0, 0, 0, 0)",
 		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 65536, 1, 0, 0, "
-		"0, 0)",
+		"0, 0, 0)",
 		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, -1, 0, 0, 0, "
-		"0)",
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, 1, 65536, 0, "
 		"0, 0)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, 1, 65536, 0, "
+		"0, 0, 0)",
 		"INSERT INTO outbox_members VALUES (7, 1, 0, 'nonsense')",
 	};
 	struct box *b = *state;

@@ -27,14 +27,15 @@ static void write_ended(struct vhca_txn *txn, unsigned int peer, unsigned int n)
 	char name[16];
 
 	(void)snprintf(name, sizeof(name), "peer%u", peer);
-	vhca_txn_exec(txn,
-		      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)"
-		      " INSERT INTO migrations SELECT"
-		      " printf('00000000-0000-4000-8000-%06d%06d', ?1, i),"
-		      " 'destination', '00000000-0000-4000-8000-000000000000', 'vm', ?2, 'ended',"
-		      " 0, 0, i, i, 'aborted', 'as the test says', '', '[]', 'external', 0, 0, '{}'"
-		      " FROM n",
-		      "usu", (uint64_t)peer, name, (uint64_t)n);
+	vhca_txn_exec(
+		txn,
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)"
+		" INSERT INTO migrations SELECT"
+		" printf('00000000-0000-4000-8000-%06d%06d', ?1, i),"
+		" 'destination', '00000000-0000-4000-8000-000000000000', 'vm', ?2, 'ended',"
+		" 0, 0, i, i, 'aborted', 'as the test says', '', '[]', 'external', 0, 0, '{}', ''"
+		" FROM n",
+		"usu", (uint64_t)peer, name, (uint64_t)n);
 }
 
 static void name_peers(struct vhca_conf *conf)
