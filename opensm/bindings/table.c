@@ -492,12 +492,12 @@ static struct vhca_osm_binding *oldest_at(const struct tombstones *g, uint64_t p
 static void make_room(struct vhca_osm_table *t, struct tombstones *g, const struct share *share)
 {
 	bool many = share && share->tombstones > VHCA_OSM_TOMBSTONES_AT_MAX && g->n > g->max / 2;
-	struct vhca_osm_binding *own = many ? oldest_at(g, share->port_guid) : NULL;
+	struct vhca_osm_binding *oldest = many ? oldest_at(g, share->port_guid) : NULL;
 
-	if (own)
-		drop_tombstone(t, own);
-	while (g->n > g->max)
-		drop_tombstone(t, oldest_at(g, 0));
+	if (oldest)
+		drop_tombstone(t, oldest);
+	while (g->n > g->max && (oldest = oldest_at(g, 0)))
+		drop_tombstone(t, oldest);
 }
 
 /* share: the port's; NULL = what was never bound counts for none. */

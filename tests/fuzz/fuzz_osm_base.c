@@ -32,7 +32,9 @@ static void check_accepted(const struct vhca_osm_base *base)
 
 	vhca_osm_conf_set_defaults(&conf);
 	FUZZ_ASSERT(vhca_osm_partitions_render(t, base, &conf.policy, &text, &len) == 0);
-	FUZZ_ASSERT(vhca_osm_base_parse("g", text, &whole, NULL) == 0);
+	/* By its first line it is the plugin's own, and no administrator's. */
+	FUZZ_ASSERT(vhca_osm_base_parse("g", text, &whole, NULL) < 0);
+	FUZZ_ASSERT(vhca_osm_base_parse("g", strchr(text, '\n') + 1, &whole, NULL) == 0);
 	/* Needs of three partitions; the default one is left to the base part. */
 	FUZZ_ASSERT(whole.n == (base->n ? base->n : 1) + 3);
 	for (size_t i = 0; i < base->n; i++)
