@@ -70,34 +70,34 @@ void vhca_osm_gate_queued(struct vhca_osm_gate *gate, bool waiting)
 	(void)pthread_mutex_unlock(&gate->lock);
 }
 
-struct sight {
-	bool sweeping;
-	uint64_t sweeps, waited_us;
-};
-
-static struct sight look(struct vhca_osm_gate *gate)
-{
-	struct sight s;
-
-	(void)pthread_mutex_lock(&gate->lock);
-	s = (struct sight){gate->sweeping, gate->sweeps, gate->waited_us};
-	(void)pthread_mutex_unlock(&gate->lock);
-	return s;
-}
-
 bool vhca_osm_gate_is_sweeping(struct vhca_osm_gate *gate)
 {
-	return look(gate).sweeping;
+	bool sweeping;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	sweeping = gate->sweeping;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return sweeping;
 }
 
 uint64_t vhca_osm_gate_sweeps(struct vhca_osm_gate *gate)
 {
-	return look(gate).sweeps;
+	uint64_t sweeps;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	sweeps = gate->sweeps;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return sweeps;
 }
 
 uint64_t vhca_osm_gate_waited_us(struct vhca_osm_gate *gate)
 {
-	return look(gate).waited_us;
+	uint64_t waited_us;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	waited_us = gate->waited_us;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return waited_us;
 }
 
 static bool is_inside(const struct vhca_osm_gate *gate)
