@@ -2,9 +2,7 @@
 /* The production engine on a simulated host whose state disk is full, once or for long: SQLite
  * itself is refused its writes. */
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/state/repeats.h"
 #include "tests/unit/agent/vf/engine_outbox.h"
@@ -99,33 +97,6 @@ static void test_guest_starts_whichever_commit_fails(void **state)
 	while (start_guest_with(*state, nth))
 		nth++;
 	assert_true(nth >= 3); /* claimed, programmed, attached: fewer would prove nothing */
-}
-
-static bool is_submitted(const struct world *w, const void *arg)
-{
-	(void)arg;
-	return first_claim(w) && first_claim(w)->vf->committing;
-}
-
-/* The state thread is so late that the disk works again when it hears that it did not: nobody is
- * told of an outage, nor of its end. */
-static void test_claim_that_fails_unheard_is_made_again(void **state)
-{
-	struct world *w = *state;
-	unsigned int syncs;
-
-	start(w);
-	vhca_store_set_retry(w->store, 1);
-	syncs = slow_vfs_syncs();
-	slow_vfs_fill_briefly(w->dir, 0, 1);
-	world_domain_start(w, 0, "0x8001");
-	assert_true(world_until(w, is_submitted, NULL));
-	unit_until(slow_vfs_refused() == 1, sched_yield());
-	unit_until(slow_vfs_syncs() > syncs, sched_yield());
-	(void)nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* and that is noted */
-	assert_true(world_until(w, served, &zero));
-	assert_false(world_told(w, "nothing new is begun"));
-	assert_true(world_told(w, "is given back"));
 }
 
 static bool was_told(const struct world *w, const void *arg)
@@ -641,7 +612,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DISK_TEST(test_guest_starts_whichever_commit_fails),
-		DISK_TEST(test_claim_that_fails_unheard_is_made_again),
 		DISK_TEST(test_report_is_told_after_a_failed_commit),
 		DISK_TEST(test_choice_of_the_sm_is_reported_whichever_commit_fails),
 		DISK_TEST(test_a_newer_word_comes_whichever_commit_fails),
