@@ -326,7 +326,7 @@ static int check_place(const struct vhca_osm_api *api, const struct vhca_osm_bin
 	return vhca_osm_report_check_place(api->reports, b, relocation->vport, err);
 }
 
-/* That takes a LID from whoever has it. */
+/* It changes the LID of another node's port. */
 static int check_follow_role(const struct vhca_osm_api *api, const struct vhca_http_request *req,
 			     const struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
