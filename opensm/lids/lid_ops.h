@@ -45,7 +45,8 @@ struct vhca_osm_lid_pair {
 	uint64_t hca_guid; /* vports: the second is at this HCA's ... */
 	uint16_t vport;	   /* ... vport-th, until somebody exchanges them: we or a sweep */
 	enum vhca_osm_dynamic dynamic;
-	uint64_t old_pf; /* dynamic, given: where the LID was; 0 = it is a new one */
+	uint64_t old_pf;  /* dynamic, given: where the LID was; 0 = it is a new one */
+	uint16_t old_lid; /* given: what OpenSM kept for the vGUID before; 0 = nothing */
 };
 
 struct vhca_osm_lid_cost {

@@ -192,6 +192,7 @@ static void free_or_leave(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
 			  const struct vhca_osm_dynamic_lid *row)
 {
 	vhca_osm_dynamic_lids_remove(t, row->vguid);
+	vhca_osm_dynamic_lids_return(t, row->vguid);
 	if (!has_port(osm, row->vguid))
 		release_lid(osm, row);
 	else if (vhca_osm_dynamic_lids_leave(t, row) < 0)
@@ -207,7 +208,8 @@ void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lid
 
 		if (has_port(osm, row.vguid))
 			continue;
-		release_lid(osm, &row);
+		if (!vhca_osm_dynamic_lids_find(t, row.vguid)) /* else it was given again */
+			release_lid(osm, &row);
 		vhca_osm_dynamic_lids_return(t, row.vguid);
 	}
 	vhca_osm_unlock(osm);
@@ -398,6 +400,7 @@ int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm
 		.lid = {row ? row->lid : 0, cl_ntoh16(pf->lid)},
 		.dynamic = VHCA_OSM_LID_GIVEN,
 	};
+	(void)known_lid(osm, want->vguid, &ret->old_lid);
 	if (row && !is_lost(osm, row->vguid, row->lid)) {
 		ret->old_pf = row->pf_guid;
 		return row->pf_guid == want->port_guid;
@@ -474,11 +477,15 @@ int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t
 		row.pf_guid = pair->old_pf;
 	else if (!given && !undo)
 		row.pf_guid = 0;
+	if (!row.pf_guid && given && pair->old_lid == row.lid) {
+		/* It was the vGUID's before it was dynamic. */
+		vhca_osm_dynamic_lids_remove(t, row.vguid);
+		return 0;
+	}
 	if (!row.pf_guid) {
 		free_or_leave(osm, t, &row);
 		return 0;
 	}
-	vhca_osm_dynamic_lids_return(t, row.vguid);
 	/* What somebody else is given was lost to its vGUID, which gets another one when it is
 	 * reported again. */
 	lost = vhca_osm_dynamic_lids_find_lid(t, row.lid);
