@@ -29,7 +29,7 @@ static void give_up(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct v
 
 static void roll_back(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct vhca_error *err)
 {
-	(void)m->ops->remember(m->ctx, &e->move.pair, 1, true);
+	(void)vhca_osm_batch_remember(m, &e->move.pair, 1, true);
 	if (e->draining) {
 		(void)missing(m, e, true);
 		m->ops->sweep(m->ctx); /* looks whether that has arrived */
@@ -38,18 +38,18 @@ static void roll_back(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct
 }
 
 /* From here on its SMPs are waited for; so many of them are not acknowledged yet. */
-static void await(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+static void await(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
 	vhca_osm_waiting_unplan(m, e);
 	e->draining = false;
 	m->stats.port_smps += e->move.cost.port_smps;
 	e->sendings = 1;
-	e->until = now + m->ops->timeout_ms(m->ctx);
-	e->latest = now + PATIENCE_MS;
+	e->until = m->now + m->ops->timeout_ms(m->ctx);
+	e->latest = m->now + PATIENCE_MS;
 	e->ports = e->move.cost.port_smps;
 }
 
-static void send(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+static void send(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
 	struct vhca_osm_lid_move *move = &e->move;
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -59,11 +59,11 @@ static void send(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t no
 		return;
 	}
 	m->stats.lft_smps += move->cost.lft_smps;
-	await(m, e, now);
+	await(m, e);
 	e->seen = missing(m, e, false);
 }
 
-static void end_active(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+static void end_active(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	bool done = m->ops->check_done(m->ctx, &e->move.pair, &err) == 0;
@@ -76,7 +76,7 @@ static void end_active(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint6
 	else
 		m->stats.refused++;
 	if (e->move.missing)
-		vhca_osm_repairs_add(m, e, now);
+		vhca_osm_repairs_add(m, e, m->now);
 	vhca_osm_entry_finish(e, done ? NULL : &err);
 }
 
@@ -84,9 +84,9 @@ static void end_active(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint6
  * Thousands of SMPs take longer than one; to send them again while they are on their way only makes
  * more of them.
  */
-static void wait_for_more(const struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+static void wait_for_more(const struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
-	uint64_t until = now + m->ops->timeout_ms(m->ctx);
+	uint64_t until = m->now + m->ops->timeout_ms(m->ctx);
 
 	if (e->move.missing >= e->seen)
 		return;
@@ -97,41 +97,41 @@ static void wait_for_more(const struct vhca_osm_mover *m, struct vhca_osm_entry 
 		e->until = until;
 }
 
-static bool is_late(const struct vhca_osm_entry *e, uint64_t now)
+static bool is_late(const struct vhca_osm_mover *m, const struct vhca_osm_entry *e)
 {
-	return now >= e->until;
+	return m->now >= e->until;
 }
 
 /* So many are missing. */
-static void go_on(struct vhca_osm_mover *m, struct vhca_osm_entry *e, size_t missing, uint64_t now)
+static void go_on(struct vhca_osm_mover *m, struct vhca_osm_entry *e, size_t missing)
 {
-	bool late = is_late(e, now), done;
+	bool late = is_late(m, e), done;
 
 	e->move.missing = missing;
 	done = missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
 	if (done || (late && e->sendings == SENDINGS)) {
-		end_active(m, e, now);
+		end_active(m, e);
 	} else if (late) {
 		e->sendings++;
-		e->until = now + m->ops->timeout_ms(m->ctx);
+		e->until = m->now + m->ops->timeout_ms(m->ctx);
 	} else {
-		wait_for_more(m, e, now);
+		wait_for_more(m, e);
 	}
 }
 
-static void look(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+static void look(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
-	bool late = is_late(e, now);
+	bool late = is_late(m, e);
 
 	if (e->draining) {
 		/* What does not drop in time is changed all the same: nothing is wrong then that
 		 * would not be without this step. */
 		e->seen = m->ops->drain(m->ctx, &e->move.pair, &e->plan.switches, false);
 		if (late || e->seen == 0)
-			send(m, e, now);
+			send(m, e);
 		return;
 	}
-	go_on(m, e, missing(m, e, late && e->sendings < SENDINGS), now);
+	go_on(m, e, missing(m, e, late && e->sendings < SENDINGS));
 }
 
 /* ---- dynamic LIDs, all at once ---- */
@@ -151,25 +151,25 @@ static bool is_dynamic(const struct vhca_osm_entry *e)
 }
 
 /* To look at each alone would be to look at the same blocks again and again. */
-static void look_at_lids(struct vhca_osm_mover *m, uint64_t now)
+static void look_at_lids(struct vhca_osm_mover *m)
 {
 	struct vhca_osm_entry *e, *next;
 	size_t n = 0, i = 0;
 
 	TAILQ_FOREACH (e, &m->active, link)
 		if (is_dynamic(e))
-			m->parts[n++] = part_of(e, is_late(e, now) && e->sendings < SENDINGS);
+			m->parts[n++] = part_of(e, is_late(m, e) && e->sendings < SENDINGS);
 	m->lids_missing = n > 0 ? m->ops->missing_together(m->ctx, m->parts, n) : 0;
 	for (e = TAILQ_FIRST(&m->active); i < n; e = next) {
 		next = TAILQ_NEXT(e, link);
 		if (is_dynamic(e)) {
-			go_on(m, e, m->parts[i].blocks + m->parts[i].ports, now);
+			go_on(m, e, m->parts[i].blocks + m->parts[i].ports);
 			i++;
 		}
 	}
 }
 
-void vhca_osm_active_look(struct vhca_osm_mover *m, uint64_t now)
+void vhca_osm_active_look(struct vhca_osm_mover *m)
 {
 	struct vhca_osm_entry *e, *next;
 
@@ -178,14 +178,14 @@ void vhca_osm_active_look(struct vhca_osm_mover *m, uint64_t now)
 	for (e = TAILQ_FIRST(&m->active); e; e = next) {
 		next = TAILQ_NEXT(e, link);
 		if (!is_dynamic(e))
-			look(m, e, now);
+			look(m, e);
 	}
-	look_at_lids(m, now);
+	look_at_lids(m);
 	if (TAILQ_EMPTY(&m->active))
 		vhca_osm_gate_leave(m->gate);
 }
 
-static void activate(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+static void activate(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
 	struct vhca_osm_mover_stats *stats = &m->stats;
 
@@ -195,23 +195,23 @@ static void activate(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_
 		stats->most_at_once = stats->under_way;
 	TAILQ_INSERT_TAIL(&m->active, e, link);
 	e->sent_us = vhca_now_us();
-	e->until = now + m->ops->timeout_ms(m->ctx);
+	e->until = m->now + m->ops->timeout_ms(m->ctx);
 }
 
-void vhca_osm_active_change(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+void vhca_osm_active_change(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
 	struct vhca_osm_lid_move *move = &e->move;
 
-	activate(m, e, now);
+	activate(m, e);
 	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->plan.switches, true);
 	m->stats.drain_smps += move->cost.drain_smps;
 	e->seen = move->cost.drain_smps;
 	e->draining = e->seen > 0;
 	if (!e->draining)
-		send(m, e, now);
+		send(m, e);
 }
 
-void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids, uint64_t now)
+void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids)
 {
 	struct vhca_osm_entry *first = TAILQ_FIRST(lids), *e, *next;
 	struct vhca_osm_lid_pair undone[VHCA_OSM_LIDS_TOGETHER];
@@ -221,7 +221,7 @@ void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids,
 		return;
 	while ((e = TAILQ_FIRST(lids))) {
 		TAILQ_REMOVE(lids, e, link);
-		activate(m, e, now);
+		activate(m, e);
 		m->parts[n++] = part_of(e, false);
 	}
 	smps = m->ops->send_together(m->ctx, m->parts, n);
@@ -231,21 +231,21 @@ void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids,
 		if (m->parts[p].refused < 0)
 			undone[refused++] = *m->parts[p].pair;
 	if (refused > 0) /* one file for all of these */
-		(void)m->ops->remember(m->ctx, undone, refused, true);
+		(void)vhca_osm_batch_remember(m, undone, refused, true);
 	for (e = first; e; e = next, i++) {
 		next = TAILQ_NEXT(e, link);
 		if (m->parts[i].refused < 0) {
 			give_up(m, e, &m->parts[i].err);
 		} else {
-			await(m, e, now);
+			await(m, e);
 			e->seen = m->parts[i].blocks + m->parts[i].ports;
 		}
 	}
 }
 
-void vhca_osm_active_watch(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+void vhca_osm_active_watch(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
-	activate(m, e, now);
+	activate(m, e);
 	e->latest = e->until;
 	e->sendings = SENDINGS; /* they are not this one's to send */
 }

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/lids/moves.h"
 
+/* A disk can take longer than a time-out, which is that of what is sent after it. */
+int vhca_osm_batch_remember(struct vhca_osm_mover *m, const struct vhca_osm_lid_pair *pairs,
+			    size_t n, bool undo)
+{
+	uint64_t begin = m->ops->now_ms(m->ctx);
+	int r = m->ops->remember(m->ctx, pairs, n, undo);
+
+	m->now += m->ops->now_ms(m->ctx) - begin;
+	return r;
+}
+
 /* One file and one fsync for all that begin together. */
 static int remember(struct vhca_osm_mover *m, struct vhca_error *err)
 {
@@ -13,7 +24,7 @@ static int remember(struct vhca_osm_mover *m, struct vhca_error *err)
 		if (e->move.changes)
 			pairs[n++] = e->move.pair;
 	if (n > 0)
-		r = m->ops->remember(m->ctx, pairs, n, false);
+		r = vhca_osm_batch_remember(m, pairs, n, false);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_not_saved", -r,
 				      "OpenSM's guid2lid file");
@@ -24,12 +35,12 @@ static int remember(struct vhca_osm_mover *m, struct vhca_error *err)
  * What a sweep has sent and lost, or somebody else a moment ago, is waited for like what a move has
  * sent.
  */
-static void confirm(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now)
+static void confirm(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 {
 	const struct vhca_osm_lid_pair *left;
 
 	if (m->ops->check_done(m->ctx, &e->move.pair, NULL) < 0) {
-		vhca_osm_active_watch(m, e, now);
+		vhca_osm_active_watch(m, e);
 		return;
 	}
 	m->stats.unchanged++;
@@ -39,7 +50,7 @@ static void confirm(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t
 	vhca_osm_entry_finish(e, NULL);
 }
 
-void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now)
+void vhca_osm_batch_begin(struct vhca_osm_mover *m)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_queue lids = TAILQ_HEAD_INITIALIZER(lids);
@@ -50,13 +61,13 @@ void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now)
 		TAILQ_REMOVE(&m->batch, e, link);
 		e->move.begun = true;
 		if (!e->move.changes)
-			confirm(m, e, now);
+			confirm(m, e);
 		else if (r < 0)
 			vhca_osm_entry_refuse(m, e, &err);
 		else if (e->move.pair.dynamic)
 			TAILQ_INSERT_TAIL(&lids, e, link);
 		else
-			vhca_osm_active_change(m, e, now);
+			vhca_osm_active_change(m, e);
 	}
-	vhca_osm_active_give(m, &lids, now);
+	vhca_osm_active_give(m, &lids);
 }

@@ -200,6 +200,8 @@ struct vhca_osm_lid_ops {
 	int (*check_done)(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err);
 	/* Does not wait for OpenSM's lock, which a sweep holds for long. */
 	bool (*is_master)(void *ctx);
+	/* Of the scale of vhca_osm_mover_run(): how long remember() takes. */
+	uint64_t (*now_ms)(void *ctx);
 	/* After this time an SMP that has no answer gets none. */
 	unsigned int (*timeout_ms)(void *ctx);
 	/* Without OpenSM's lock, too. */

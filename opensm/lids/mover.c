@@ -40,20 +40,20 @@
 #define LOOK_MS 1000 /* nor does OpenSM say that it has given way to another master */
 
 /* True if something has begun, or was answered. */
-static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
+static bool begin_some(struct vhca_osm_mover *m)
 {
 	if (TAILQ_EMPTY(&m->queue))
 		return false;
 	if (m->stats.paused || !vhca_osm_gate_enter(m->gate)) {
 		vhca_osm_waiting_standby(m);
-		vhca_osm_waiting_late(m, now);
+		vhca_osm_waiting_late(m, m->now);
 		m->settled = false;
 		return false;
 	}
 	if (!m->settled) {
 		m->settled = true;
 		vhca_osm_waiting_choose(m);
-		vhca_osm_batch_begin(m, now);
+		vhca_osm_batch_begin(m);
 	}
 	if (TAILQ_EMPTY(&m->active))
 		vhca_osm_gate_leave(m->gate);
@@ -66,10 +66,11 @@ void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 	uint64_t awaited;
 	bool more;
 
+	m->now = now;
 	do {
 		awaited = atomic_load(&m->answers); /* before: one look too many is none lost */
-		vhca_osm_active_look(m, now);
-		more = begin_some(m, now);
+		vhca_osm_active_look(m);
+		more = begin_some(m);
 		m->ops->send_keys(m->ctx);
 	} while (more);
 	TAILQ_FOREACH (e, &m->active, link)
@@ -77,7 +78,7 @@ void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 			awaited += e->seen > e->ports ? e->seen - e->ports : 1;
 	awaited += m->lids_missing; /* of several LIDs in one block once */
 	atomic_store(&m->awaited, TAILQ_EMPTY(&m->active) ? 0 : awaited);
-	vhca_osm_repairs_check(m, now);
+	vhca_osm_repairs_check(m, m->now);
 }
 
 bool vhca_osm_mover_answered(struct vhca_osm_mover *m)

@@ -39,6 +39,7 @@ struct vhca_osm_mover {
 	struct vhca_osm_queue active; /* sent, and inside the gate */
 	atomic_ullong answers;	      /* of switches, to anybody's SMPs */
 	atomic_ullong awaited;	/* so many, and what is under way may be at its end; 0 = nothing */
+	uint64_t now;		/* during run(), which a slow disk makes long */
 	bool settled;		/* nothing has ended or come since the queue was looked through */
 	uint64_t planned_after; /* so many sweeps */
 	struct vhca_osm_lids_promised promised; /* as of the last look at the queue */
@@ -80,16 +81,19 @@ void vhca_osm_waiting_late(struct vhca_osm_mover *m, uint64_t now);
 
 /* ---- batch: those that begin together ---- */
 /* Writes their file, and lets them begin. It is empty then. */
-void vhca_osm_batch_begin(struct vhca_osm_mover *m, uint64_t now);
+void vhca_osm_batch_begin(struct vhca_osm_mover *m);
+/* ops->remember(), blocking: its time passes. */
+int vhca_osm_batch_remember(struct vhca_osm_mover *m, const struct vhca_osm_lid_pair *pairs,
+			    size_t n, bool undo);
 
 /* ---- active: those under way ---- */
 /* Drains or sends one; it is remembered already. */
-void vhca_osm_active_change(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now);
+void vhca_osm_active_change(struct vhca_osm_mover *m, struct vhca_osm_entry *e);
 /* Sends these dynamic LIDs together. The queue is empty then. */
-void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids, uint64_t now);
+void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids);
 /* Waits for what others have sent. */
-void vhca_osm_active_watch(struct vhca_osm_mover *m, struct vhca_osm_entry *e, uint64_t now);
-void vhca_osm_active_look(struct vhca_osm_mover *m, uint64_t now);
+void vhca_osm_active_watch(struct vhca_osm_mover *m, struct vhca_osm_entry *e);
+void vhca_osm_active_look(struct vhca_osm_mover *m);
 
 /* ---- repairs: what is left to sweeps ---- */
 void vhca_osm_repairs_add(struct vhca_osm_mover *m, const struct vhca_osm_entry *e, uint64_t now);

@@ -3,6 +3,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
+#include "common/base/file.h"
 #include "common/base/text.h"
 #include "opensm/osm/dynamic.h"
 #include "opensm/osm/lid_file.h"
@@ -754,6 +755,12 @@ static void counts(void *ctx, struct vhca_osm_lid_counts *ret)
 	ret->kept = vhca_osm_routing_kept(lids->routing);
 }
 
+static uint64_t now_ms(void *ctx)
+{
+	(void)ctx;
+	return vhca_now_ms();
+}
+
 static unsigned int timeout_ms(void *ctx)
 {
 	const osm_subn_opt_t *opt = &osm_of(ctx)->subn.opt;
@@ -773,6 +780,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.missing_together = missing_together,
 	.check_done = check_done,
 	.is_master = is_master,
+	.now_ms = now_ms,
 	.timeout_ms = timeout_ms,
 	.counts = counts,
 	.find = vhca_osm_place_find,

@@ -134,6 +134,7 @@ static int fake_remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_
 	if (w->refuse_remember && !undo)
 		return -EIO;
 	w->saved++;
+	w->clock_ms += w->disk_ms;
 	vhca_osm_mover_stats(w->m, &w->saving);
 	for (size_t p = 0; p < n; p++) {
 		w->remembered++;
@@ -296,6 +297,13 @@ static int fake_check_done(void *ctx, const struct vhca_osm_lid_pair *pair, stru
 	return w->keys_missing ? refuse(err, "keys_on_the_way") : 0;
 }
 
+static uint64_t fake_now(void *ctx)
+{
+	const struct world *w = ctx;
+
+	return w->clock_ms;
+}
+
 static unsigned int fake_timeout(void *ctx)
 {
 	(void)ctx;
@@ -327,6 +335,7 @@ static const struct vhca_osm_lid_ops ops = {.resolve = fake_resolve,
 					    .missing = fake_missing,
 					    .check_done = fake_check_done,
 					    .is_master = fake_is_master,
+					    .now_ms = fake_now,
 					    .timeout_ms = fake_timeout,
 					    .sweep = fake_sweep};
 

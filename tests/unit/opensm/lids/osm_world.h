@@ -31,6 +31,7 @@ struct world {
 	size_t lost[LEAVES];	  /* and of those whose first port is at this leaf */
 	bool keys_missing;	  /* are among those */
 	bool resend_helps, refuse_remember, refuse_send, standby;
+	uint64_t clock_ms, disk_ms;		     /* disk: of each file */
 	uint64_t refuse_send_to;		     /* port GUID */
 	int remembered, saved, sent, resent, sweeps; /* remembered: moves; saved: files written */
 	int resolved, plans;

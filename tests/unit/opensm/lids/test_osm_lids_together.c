@@ -127,6 +127,38 @@ static void a_file_that_cannot_be_written_refuses_them_all(void **state)
 	assert_true(vhca_osm_gate_sweep_begin(&w->gate));
 }
 
+/* Their time-out is that of what is sent after it. */
+static void a_slow_disk_makes_nobody_late(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	w->disk_ms = 3 * TIMEOUT;
+	give_many(w, 0, 2);
+	vhca_osm_mover_run(w->m, 0);
+	vhca_osm_mover_run(w->m, 3 * TIMEOUT); /* at once */
+	assert_int_equal(w->resent, 0);
+	vhca_osm_mover_run(w->m, 4 * TIMEOUT);
+	assert_int_equal(w->resent, 2);
+}
+
+/* Nor does the second one, of those that are refused. */
+static void nor_does_the_file_of_those_that_are_undone(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	w->disk_ms = 3 * TIMEOUT;
+	w->refuse_send_to = VGUID(1);
+	give_many(w, 0, 2);
+	vhca_osm_mover_run(w->m, 0);
+	assert_int_equal(w->saved, 2);
+	vhca_osm_mover_run(w->m, 6 * TIMEOUT);
+	assert_int_equal(w->resent, 0);
+	vhca_osm_mover_run(w->m, 7 * TIMEOUT);
+	assert_int_equal(w->resent, 1);
+}
+
 static void a_lost_block_concerns_its_own_lids(void **state)
 {
 	struct world *w = *state;
@@ -249,6 +281,8 @@ int main(void)
 		CASE(one_that_is_refused_is_undone_alone),
 		CASE(all_that_are_refused_are_undone_with_one_file),
 		CASE(a_file_that_cannot_be_written_refuses_them_all),
+		CASE(a_slow_disk_makes_nobody_late),
+		CASE(nor_does_the_file_of_those_that_are_undone),
 		CASE(a_lost_block_concerns_its_own_lids),
 		CASE(of_one_vguid_they_go_in_order),
 		CASE(the_limit_is_for_all_of_them),
