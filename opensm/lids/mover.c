@@ -63,6 +63,7 @@ static bool begin_some(struct vhca_osm_mover *m)
 void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 {
 	const struct vhca_osm_entry *e;
+	size_t lids = 0; /* may lack a port alone, of whose answer nobody tells */
 	uint64_t awaited;
 	bool more;
 
@@ -76,7 +77,10 @@ void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 	TAILQ_FOREACH (e, &m->active, link)
 		if (!e->move.pair.dynamic)
 			awaited += e->seen > e->ports ? e->seen - e->ports : 1;
-	awaited += m->lids_missing; /* of several LIDs in one block once */
+		else if (e->seen > 0)
+			lids = 1;
+	/* of several LIDs in one block once */
+	awaited += m->lids_missing > 0 ? m->lids_missing : lids;
 	atomic_store(&m->awaited, TAILQ_EMPTY(&m->active) ? 0 : awaited);
 	vhca_osm_repairs_check(m, m->now);
 }

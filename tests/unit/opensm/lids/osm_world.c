@@ -249,6 +249,7 @@ static size_t fake_missing_together(void *ctx, struct vhca_osm_lid_part *parts, 
 
 	for (size_t i = 0; i < n; i++) {
 		parts[i].blocks = fake_missing(w, parts[i].pair, NULL, parts[i].resend);
+		parts[i].ports = w->lost_ports;
 		most = parts[i].blocks > most ? parts[i].blocks : most;
 	}
 	return most;

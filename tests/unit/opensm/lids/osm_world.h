@@ -44,7 +44,7 @@ struct world {
 	bool busy[LEAVES], spine_busy;
 	/* Dynamic LIDs: of each LID the PF, how many there may be, what is lost of each block. */
 	uint64_t pf[WORLD_LIDS];
-	size_t limit, lost_blocks[WORLD_LIDS / 64 + 1];
+	size_t limit, lost_blocks[WORLD_LIDS / 64 + 1], lost_ports; /* ports: of each LID */
 	int together; /* times that some were sent ... */
 	size_t parts; /* ... so many, last */
 	struct vhca_osm_gate gate;

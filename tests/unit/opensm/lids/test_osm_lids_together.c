@@ -190,6 +190,25 @@ static void a_lost_block_concerns_its_own_lids(void **state)
 	assert_int_equal(world_stats(w).repaired, 1);
 }
 
+/* Of a port's answer OpenSM does not tell: it is looked for now and then, not all the time. */
+static void a_port_alone_is_looked_for_in_time(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	w->lost_ports = 1;
+	give_many(w, 0, 2);
+	vhca_osm_mover_run(w->m, 0);
+	assert_int_equal(vhca_osm_mover_deadline(w->m, 5), 6);
+	w->missing = 0;
+	vhca_osm_mover_run(w->m, 6);
+	assert_int_equal(world_stats(w).under_way, 2);
+	assert_int_equal(vhca_osm_mover_deadline(w->m, 6), 7);
+	w->lost_ports = 0;
+	vhca_osm_mover_run(w->m, 7);
+	assert_int_equal(world_stats(w).applied, 2);
+}
+
 static void of_one_vguid_they_go_in_order(void **state)
 {
 	struct world *w = *state;
@@ -284,6 +303,7 @@ int main(void)
 		CASE(a_slow_disk_makes_nobody_late),
 		CASE(nor_does_the_file_of_those_that_are_undone),
 		CASE(a_lost_block_concerns_its_own_lids),
+		CASE(a_port_alone_is_looked_for_in_time),
 		CASE(of_one_vguid_they_go_in_order),
 		CASE(the_limit_is_for_all_of_them),
 		CASE(they_wait_for_moves_and_moves_for_them),
