@@ -117,9 +117,9 @@ static unsigned int host_with(const struct pair_sm *sm, uint16_t lid)
 }
 
 /*
- * lid_policy follow as the plugin has it (check_follow() in opensm/http/follow.c, resolve_lid() in
- * opensm/osm/lids.c): the port where the LID is to be, and the one where it is, exchange theirs.
- * Why not; NULL = it is there.
+ * lid_policy follow as the plugin has it (vhca_osm_check_follow() in opensm/http/follow.c,
+ * resolve() in opensm/osm/lids.c): the port where the LID is to be, and the one where it is,
+ * exchange theirs. Why not; NULL = it is there.
  */
 static const char *follow(struct pair_sm *sm, const struct vhca_sm_binding *b)
 {
