@@ -210,7 +210,7 @@ static int split_fields(const char *fields, char names[][NAME_SIZE], char heads[
 
 		if (n == COLUMNS_MAX || len == 0 || len >= NAME_SIZE)
 			return vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
-					      "--fields %.80s: want names as in JSON: bdf,state",
+					      "--fields %.80s: want names as in JSON, with commas",
 					      fields);
 		for (size_t i = 0; i < len; i++)
 			heads[n][i] = (char)toupper((unsigned char)p[i]);

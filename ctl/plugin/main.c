@@ -15,7 +15,7 @@ static const struct vhca_ctl_option options[] = {
 	[VHCA_OPT_TIMEOUT] = {"timeout", "SECONDS", "wait at most that long for an answer"},
 	[VHCA_OPT_WIDE] = {"wide", NULL, "all columns of a table, whole, on a terminal, too"},
 	[VHCA_OPT_FIELDS] = {"fields", "FIELDS",
-			     "these members of each, 'bdf,state', and whole; -o is the same"},
+			     "these members of each, 'vguid,state', and whole; -o is the same"},
 	[VHCA_OPT_HELP] = {"help", NULL, "explain vhcasmctl or the command"},
 	[VHCA_OPT_VERSION] = {"version", NULL, "print the version of vhcasmctl"},
 	[VHCA_OPT_CONFIG] = {"config", "FILE",
