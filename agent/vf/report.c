@@ -20,9 +20,9 @@ static const struct vhca_port_state *claim_port(const struct vhca_vf *vf)
 	return &vf->hca->ports[vf->hca->port - 1];
 }
 
-/* Where its VFs are ports of their own. */
-static bool has_lid_policy(const struct vhca_engine *e, const struct vhca_vf *vf,
-			   enum vhca_conf_lid_policy policy)
+/* True where the VF is a port of its own and the policy is this one. */
+static bool vports_have(const struct vhca_engine *e, const struct vhca_vf *vf,
+			enum vhca_conf_lid_policy policy)
 {
 	return e->conf->lid_policy == policy && vf && !vhca_hca_identity(vf->hca)->host_pkey_map;
 }
@@ -33,7 +33,7 @@ static bool has_lid_policy(const struct vhca_engine *e, const struct vhca_vf *vf
  */
 static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
-	return has_lid_policy(e, vf, VHCA_LID_VPORT) ? (uint16_t)(vf->index + 1) : 0;
+	return vports_have(e, vf, VHCA_LID_VPORT) ? (uint16_t)(vf->index + 1) : 0;
 }
 
 static_assert(VHCA_VF_PKEYS_MAX <= VHCA_SM_PKEYS_MAX, "a report holds all keys of a VF");
@@ -135,7 +135,7 @@ uint64_t engine_put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struc
 		b.from_gid_index = c->from_gid_index;
 		b.from_lid = c->follow_lid;
 	}
-	b.dynamic_lid = bound && has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC);
+	b.dynamic_lid = bound && vports_have(e, c->vf, VHCA_LID_DYNAMIC);
 	/* Only an SM that goes by who somebody is wants to know. */
 	b.settled = bound && e->conf->tls_certificate[0] && !c->migrating &&
 		    !vhca_claim_is_withheld(c) && state == VHCA_VF_ATTACHED;
@@ -155,7 +155,7 @@ uint64_t engine_put_report(struct vhca_engine *e, struct vhca_txn *txn, struct v
  */
 void engine_note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
 {
-	if (has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC))
+	if (vports_have(e, c->vf, VHCA_LID_DYNAMIC))
 		c->kept_epoch = c->epoch;
 }
 
