@@ -375,7 +375,10 @@ void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf
 
 		while (n < VHCA_ARRAY_SIZE(ours) && (c = vhca_migration_claim(m, c)))
 			ours[n++] = c->vf->bdf;
-		/* Else nothing could be reckoned from it. */
+		/*
+		 * The dirty rate is asked for only where a bandwidth is: without one no time
+		 * follows from it.
+		 */
 		vhca_virt_check(d->virt, &m->domain, ours, n, m->copy.bandwidth_mib > 0,
 				on_mig_call, call);
 	} else if (effect == VHCA_MIG_EFFECT_NO_START) {
