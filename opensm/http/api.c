@@ -232,7 +232,7 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
 	struct vhca_osm_node node;
 	const struct vhca_osm_node *by = speaker(api, req, &node);
-	bool keep = false, kept, nothing = false, frees;
+	bool said_keep = false, keeps_lid, nothing = false, frees;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
 	if (defer(api, req, delete_binding))
@@ -242,27 +242,26 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_osm_read_withdrawer(req, &port_guid, &err);
 	if (r == 0)
-		r = vhca_osm_read_keep(req, &keep, &err);
+		r = vhca_osm_read_keep(req, &said_keep, &err);
 	move.want.vguid = vguid;
-	kept = keep;
-	keep = keep || vhca_osm_node_leaves_rest(api->door.rules.agents, table, by, vguid, epoch,
-						 port_guid);
+	keeps_lid = said_keep || vhca_osm_node_leaves_rest(api->door.rules.agents, table, by, vguid,
+							   epoch, port_guid);
 	if (r == 0)
 		r = vhca_osm_report_check_withdrawer(api->reports, by, vguid, epoch, port_guid,
 						     &err);
 	if (r == 0)
 		r = vhca_osm_owners_check_withdrawal(&api->owners, by, vguid, epoch, &nothing,
 						     &err);
-	keep = keep || nothing;
-	if (r == 0 && !keep)
+	keeps_lid = keeps_lid || nothing;
+	if (r == 0 && !keeps_lid)
 		r = vhca_osm_mover_check(api->mover, &move, &err);
 	if (r == 0 && !nothing)
 		r = vhca_osm_owners_withdraw(&api->owners, api->reports, by, vguid, epoch,
-					     port_guid, kept, &err);
+					     port_guid, said_keep, &err);
 	if (r == 0 && port_guid)
 		r = pin(api, req, port_guid, &err);
 	/* Behind the request for it, whose sender may be gone. */
-	frees = !keep && (move.changes || waits_for_lid(api, vguid));
+	frees = !keeps_lid && (move.changes || waits_for_lid(api, vguid));
 	if (r == 0 && frees)
 		move_when_durable(api, req, &move.want,
 				  vhca_osm_json_binding_now(api->service, vguid));
