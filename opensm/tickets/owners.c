@@ -18,7 +18,8 @@
 struct vhca_osm_bidder {
 	LIST_ENTRY(vhca_osm_bidder) link;
 	char node[VHCA_OSM_NODE_MAX];
-	size_t n; /* never 0: it is freed with its last one */
+	size_t n;	   /* never 0: it is freed with its last one */
+	bool has_too_many; /* the log says so */
 };
 
 /* Who has asked for what has no owner. */
@@ -295,8 +296,15 @@ static void bid_new(struct vhca_osm_owners *o, const struct report *report)
 	struct vhca_osm_bidder *bidder = find_bidder(o, report->by->name);
 	VHCA_AUTO_FREE struct bid *bid = NULL;
 
-	if (bidder && bidder->n >= BIDS_OF_MAX)
+	if (bidder && bidder->n >= BIDS_OF_MAX) {
+		if (!bidder->has_too_many)
+			vhca_log_warning("%s has asked for %d virtual GUIDs without an owner, and "
+					 "so many are remembered of a node: each of the others is "
+					 "the next node's that asks for it",
+					 bidder->node, BIDS_OF_MAX);
+		bidder->has_too_many = true;
 		return;
+	}
 	bid = o->bids.n < o->bids_max ? calloc(1, sizeof(*bid)) : NULL;
 	if (bid)
 		bid->vguid = report->want->vguid;

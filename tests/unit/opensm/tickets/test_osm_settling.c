@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "tests/unit/opensm/tickets/site.h"
 
 /* ---- the plugin has none ---- */
@@ -49,16 +50,29 @@ static void who_has_asked_may_give_it_up(void **state)
 	says(report(s, C, 6), "");
 }
 
-/* Whatever ports it claims, and of nothing that could not be bound. */
+static unsigned int told;
+
+static void on_log(enum vhca_log_level level, const char *msg)
+{
+	told += level == VHCA_LOG_WARNING && strstr(msg, "1024 virtual GUIDs") != NULL;
+}
+
+/* Whatever ports it claims, and of nothing that could not be bound. The log says it once. */
 static void who_asks_for_much_keeps_nobody_from_asking(void **state)
 {
 	struct site *s = *state;
 	const uint64_t vguid = FALSE_GUID + 1;
 
 	time_to_report(s);
+	told = 0;
+	vhca_log_set_level(VHCA_LOG_WARNING);
+	vhca_log_set_sink(on_log);
 	for (uint64_t i = 0; i < 1100; i++)
 		says(report_of(s, vguid + 1 + i, X, PORT(A) + 2 + i % 16, 1), "owner_unknown");
+	vhca_log_set_sink(NULL);
+	vhca_log_set_level(VHCA_LOG_ERROR);
 	assert_int_equal(s->owners.bids.n, 1024);
+	assert_int_equal(told, 1);
 	s->p.subnet.gone = PORT(X);
 	says(report_of(s, vguid, C, PORT(X), 1), "not_your_port");
 	says(report_of(s, vguid, X, PORT(X), 1), "unknown_port");
