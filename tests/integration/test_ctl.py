@@ -227,6 +227,19 @@ class Tables(CtlCase):
         self.assertEqual(self.terminal(80, "claims")[1].split()[0], UUID)
         self.assertIn(" ".join(keys), self.ctl("vfs").stdout)
 
+    def test_answers_fit_the_terminal_too(self):
+        """What is asked for by POST is shown as the lists are."""
+        vf = {"name": "n" * 31, "bdf": "0000:01:00.1", "pf": "0000:01:00.0", "fabric": "f" * 31, "numa": 1, "claim": UUID}
+        claim = {**CLAIMS["claims"][0], "domain_name": "größe-" * 20, "pkeys": [f"0x{0x8001 + i:04x}" for i in range(127)]}
+        self.agent({"POST /v1/plan": {"domain": None, "vfs": [vf]}, "POST /v1/domains/vm1/adopt": {"claims": [claim]}})
+        for args in (["plan", "--xml", "/dev/null"], ["adopt", "vm1"]):
+            with self.subTest(args):
+                lines, whole = self.terminal(80, *args), self.ctl(*args).stdout.splitlines()
+                self.assertLessEqual(max(map(len, lines)), 80, lines)
+                self.assertIn("0000:01:00.1", lines[1].split())
+                self.assertEqual(self.terminal(80, *args, "--wide"), whole)
+                self.assertEqual(self.rows(*args, "-o", "bdf"), [["BDF"], ["0000:01:00.1"]])
+
     def test_fields(self):
         """By their names as JSON, whole; one that is not there is named with those there are."""
         self.agent({"GET /v1/vfs": VFS, "GET /v1/domains": DOMAINS, "GET /v1/claims": CLAIMS, "GET /v1/outbox": {"outbox": []}, "GET /v1/node": NODE})

@@ -17,8 +17,12 @@
 	 VHCA_OPT_BIT(VHCA_OPT_FABRIC) | VHCA_OPT_BIT(VHCA_OPT_PF) | VHCA_OPT_BIT(VHCA_OPT_NUMA))
 
 static const struct vhca_column columns[] = {
-	{"NAME", "name", NULL},	    {"BDF", "bdf", NULL},   {"PF", "pf", NULL},
-	{"FABRIC", "fabric", NULL}, {"NUMA", "numa", NULL}, {"CLAIM", "claim", NULL},
+	{"NAME", "name", NULL, .may_cut = true},
+	{"BDF", "bdf", NULL},
+	{"PF", "pf", NULL, .wide = 2},
+	{"FABRIC", "fabric", NULL, .may_cut = true, .wide = 3},
+	{"NUMA", "numa", NULL, .wide = 4},
+	{"CLAIM", "claim", NULL, .wide = 1},
 };
 
 /* One VF, or a domain's XML, and nothing of both. */
@@ -61,22 +65,23 @@ static int make_body(const struct vhca_ctl *ctl, struct json_object *body, struc
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *body = json_object_new_object(), *doc = NULL;
+	struct json_object *vfs;
 	int r = make_body(ctl, body, err);
 
 	if (r == 0)
 		r = vhca_ctl_ask(ctl, "POST", "/v1/plan", body, VHCA_CTL_READ_MS, &doc, err);
 	if (r < 0 || ctl->opts[VHCA_OPT_JSON])
 		return r;
-	if (vhca_view_count(vhca_view_array(doc, "vfs")))
-		vhca_table_print(stdout, columns, VHCA_ARRAY_SIZE(columns),
-				 vhca_view_array(doc, "vfs"), 0);
-	else
-		(void)puts("no VF is asked for");
+	vfs = vhca_view_array(doc, "vfs");
+	if (vhca_view_count(vfs))
+		return vhca_ctl_print_rows(ctl, columns, VHCA_ARRAY_SIZE(columns), vfs, vfs, err);
+	(void)puts("no VF is asked for");
 	return 0;
 }
 
 const struct vhca_ctl_command vhca_cmd_plan = {
 	.name = "plan",
+	.has_table = true,
 	.args = {"DOMAIN", "NAME"},
 	.may_have_args = true,
 	.optional = OF_ONE_VF | VHCA_OPT_BIT(VHCA_OPT_XML),
