@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/explain/fabric.h"
 
+#include <string.h>
+
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 
 /*
  * Words of the kernel's phys_state (drivers/infiniband/core/sysfs.c: phys_state_to_str), and what
@@ -102,7 +105,8 @@ static bool sm_takes_report(const struct explain_look *l, struct vhca_finding *f
 		explain_fix(f, "%s", hint);
 		return false;
 	}
-	if (l->claim && l->claim->sm_code) {
+	if (l->claim && l->claim->sm_code &&
+	    strcmp(l->claim->sm_code, VHCA_CODE_TICKET_NOT_VALID) == 0) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "the subnet manager does not believe the ticket by which GUID %s is "
 			    "here, and is shown it again and again: %s",

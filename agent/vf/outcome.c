@@ -70,7 +70,6 @@ static bool is_reserved_again(struct vhca_engine *e, struct vhca_vf *vf)
 		       "%s has left its guest meanwhile, and is reserved", VHCA_BDF_STR(vf->bdf));
 	engine_refuse(c, VHCA_VF_PROGRAMMED, &left);
 	engine_forget_answer(c);
-	c->sm_answer_reason[0] = '\0';
 	return true;
 }
 

@@ -260,6 +260,8 @@ void engine_forget_answer(struct vhca_claim *c)
 {
 	c->sm_answer = VHCA_ANSWER_NONE;
 	c->sm_answer_ms = vhca_now_ms();
+	c->sm_code = NULL;
+	c->sm_answer_reason[0] = '\0';
 }
 
 void vhca_engine_prove_late(struct vhca_engine *e, struct vhca_claim *claim,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "tests/unit/agent/explain/healthy_host.h"
 #include "tests/unit/unit.h"
@@ -224,6 +225,19 @@ static void subnet_manager(void **state)
 	WRONG(f, "SM", "LID 65535", "opensm");
 	f->hca->ports[0].state = 2;
 	WRONG(f, "SM", "it is INIT", "opensm");
+}
+
+/* What the SM has said of the ticket is an answer, and no other answer is one of the ticket. */
+static void whose_the_guid_is(void **state)
+{
+	struct healthy_host *f = *state;
+
+	f->claim->sm_code = VHCA_CODE_TICKET_NOT_VALID;
+	f->claim->sm_answer = VHCA_ANSWER_UNREACHABLE;
+	WARNING(f, "SM", "does not believe the ticket", "vhcasmctl owner 0x02c9ab0000000001");
+	f->claim->sm_code = VHCA_CODE_NOT_THE_OWNER;
+	f->claim->sm_answer = VHCA_ANSWER_NONE;
+	assert_null(verdict(f));
 }
 
 static void partitions(void **state)
@@ -479,6 +493,7 @@ int main(void)
 		T(ports_that_wait),
 		T(port_without_a_link),
 		T(subnet_manager),
+		T(whose_the_guid_is),
 		T(partitions),
 		T(tables),
 		T(guests),

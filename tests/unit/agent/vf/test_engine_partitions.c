@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 #include "tests/unit/agent/vf/engine_world.h"
@@ -202,6 +203,25 @@ static void test_vguid_that_is_bound_elsewhere_is_refused(void **state)
 	assert_int_equal(world_vf_of(w, 0, "ib0"), -1);
 }
 
+/* Asked again, the SM has not answered yet: what it said before is of another report. */
+static void test_what_was_answered_is_forgotten_whole(void **state)
+{
+	struct world *w = *state;
+
+	w->fenced = true;
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, not_served, NULL));
+	sm_says_doc(w, VHCA_SM_RETRY, "{\"code\": \"ticket_not_valid\"}");
+	assert_string_equal(first_claim(w)->sm_code, VHCA_CODE_TICKET_NOT_VALID);
+	assert_string_equal(first_claim(w)->sm_answer_reason, "superseded");
+	sm_says_doc(w, VHCA_SM_SUPERSEDED, "{\"known_epoch\": 7, \"bound\": false}");
+	assert_int_equal(first_claim(w)->epoch, 9); /* reported anew */
+	assert_int_equal(first_claim(w)->sm_answer, VHCA_ANSWER_NONE);
+	assert_null(first_claim(w)->sm_code);
+	assert_string_equal(first_claim(w)->sm_answer_reason, "");
+}
+
 static void test_fencing_sm_that_is_down_blocks_nobody(void **state)
 {
 	struct world *w = *state;
@@ -334,6 +354,7 @@ int main(void)
 		TEST(test_key_that_was_unmapped_before_a_restart_is_mapped),
 		TEST(test_epoch_of_a_place_that_gave_up_is_learnt),
 		TEST(test_vguid_that_is_bound_elsewhere_is_refused),
+		TEST(test_what_was_answered_is_forgotten_whole),
 		TEST(test_fencing_sm_that_is_down_blocks_nobody),
 		TEST(test_sm_required),
 		TEST(test_index_that_changes_meaning_forces_off),
