@@ -112,9 +112,10 @@ void vhca_claim_refusal_hint(const struct vhca_claim *claim, char ret[static VHC
 		(void)snprintf(
 			ret, VHCA_REFUSAL_HINT_MAX,
 			"if its owner is dead and fenced, on OpenSM's host: vhcasmctl owner "
-			"%s %s",
+			"%s %s; then here: vhcactl takeover %s EVIDENCE",
 			VHCA_GUID_STR(claim->identity.guid),
-			VHCA_GUID_STR(claim->vf->hca->ports[claim->vf->hca->port - 1].port_guid));
+			VHCA_GUID_STR(claim->vf->hca->ports[claim->vf->hca->port - 1].port_guid),
+			VHCA_UUID_STR(&claim->domain));
 	else if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED)
 		(void)snprintf(ret, VHCA_REFUSAL_HINT_MAX,
 			       "if the host that has it is dead and fenced: vhcactl takeover %s "

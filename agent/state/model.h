@@ -267,7 +267,7 @@ const char *vhca_claim_await_to_string(enum vhca_claim_await awaits); /* NULL: n
 bool vhca_claim_is_withheld(const struct vhca_claim *claim);
 /* The SM has said no, for whatever reason. */
 bool vhca_claim_is_refused(const struct vhca_claim *claim);
-#define VHCA_REFUSAL_HINT_MAX 128
+#define VHCA_REFUSAL_HINT_MAX 192 /* none is cut: an err.hint has room for it, too */
 /* What an operator does about that refusal. */
 void vhca_claim_refusal_hint(const struct vhca_claim *claim,
 			     char ret[static VHCA_REFUSAL_HINT_MAX]);

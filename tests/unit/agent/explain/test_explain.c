@@ -230,6 +230,9 @@ static void subnet_manager(void **state)
 /* What the SM has said of the ticket is an answer, and no other answer is one of the ticket. */
 static void whose_the_guid_is(void **state)
 {
+	static const char both[] = "vhcasmctl owner 0x02c9ab0000000001 0x0002c90300000011; then "
+				   "here: vhcactl takeover d0000000-0000-0000-0000-000000000000 "
+				   "EVIDENCE";
 	struct healthy_host *f = *state;
 
 	f->claim->sm_code = VHCA_CODE_TICKET_NOT_VALID;
@@ -238,6 +241,9 @@ static void whose_the_guid_is(void **state)
 	f->claim->sm_code = VHCA_CODE_NOT_THE_OWNER;
 	f->claim->sm_answer = VHCA_ANSWER_NONE;
 	assert_null(verdict(f));
+	f->claim->sm_answer = VHCA_ANSWER_SUPERSEDED;
+	WRONG(f, "SM", "refuses GUID 0x02c9ab0000000001", both);
+	assert_string_equal(strstr(verdict(f)->fix, "vhcasmctl"), both);
 }
 
 static void partitions(void **state)
