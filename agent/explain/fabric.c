@@ -151,11 +151,19 @@ static void say_not_granted(const struct explain_look *l, struct vhca_finding *f
 /* Its guest works: who has resolved it before, asks the subnet manager again. */
 static void say_lid_stays(const struct explain_look *l, struct vhca_finding *f)
 {
+	uint16_t lid = l->claim->stayed_lid;
+
 	explain_say(f, VHCA_FINDING_WARNING,
 		    "the LID of the guest's last host stays there, it has LID %u now: %s",
 		    l->port->lid, l->claim->lid_reason);
-	explain_fix(f, "nothing, if its peers have found it again; else vhcasmctl move LID %s",
-		    VHCA_GUID_STR(l->port->port_guid));
+	if (lid)
+		explain_fix(f,
+			    "nothing, if its peers have found it again; else, on OpenSM's host: "
+			    "vhcasmctl move %u %s",
+			    lid, VHCA_GUID_STR(l->port->port_guid));
+	else
+		explain_fix(f, "nothing, if its peers have found it again; else have them connect "
+			       "anew");
 }
 
 void explain_sm(const struct explain_look *l, struct vhca_finding *f)

@@ -206,6 +206,8 @@ struct vhca_claim {
 	uint16_t follow_lid;
 	char lid_reason
 		[VHCA_LID_REASON_MAX]; /* why it stays there; "" = it does not. Not durable */
+	/* the one that does; 0 = none, or its host has not said which. Not durable */
+	uint16_t stayed_lid;
 	/*
 	 * Destination: who lends it takes it back when it is proven withdrawn here (after a
 	 * restart, the migration says so again). Whoever asks for its release vouches for that.

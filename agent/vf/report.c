@@ -426,6 +426,7 @@ void engine_end_lid(struct vhca_engine *e, struct vhca_claim *c, const char *why
 		vhca_events_add_claim(e->args.events, "claim", c,
 				      "LID %u of its last host has come with it", c->follow_lid);
 	(void)snprintf(c->lid_reason, sizeof(c->lid_reason), "%s", why ? why : "");
+	c->stayed_lid = why ? c->follow_lid : 0;
 	c->follow_lid = 0;
 	c->follow_port = 0;
 }
@@ -454,6 +455,7 @@ void engine_plan_lid(struct vhca_engine *e, struct vhca_claim *c,
 		return;
 	}
 	engine_end_lid(e, c, err.msg);
+	c->stayed_lid = is_unicast(res->from_lid) ? res->from_lid : 0;
 }
 
 void engine_look_at_lid(struct vhca_engine *e, struct vhca_claim *c, enum vhca_vf_state to)

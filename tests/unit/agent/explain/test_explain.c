@@ -202,8 +202,9 @@ static void subnet_manager(void **state)
 	struct healthy_host *f = *state;
 
 	(void)snprintf(f->claim->lid_reason, sizeof(f->claim->lid_reason), "LMC is not 0");
-	WARNING(f, "SM", "last host stays there", "vhcasmctl move LID");
-	WARNING(f, "SM", "LMC is not 0", "");
+	WARNING(f, "SM", "last host stays there", "have them connect anew");
+	f->claim->stayed_lid = 9;
+	WARNING(f, "SM", "LMC is not 0", "vhcasmctl move 9 0x0002c90300000011");
 	f->vf->granted = false;
 	WARNING(f, "SM", "has not granted GUID 0x02c9ab0000000001", "ibstat");
 	f->ex.sm_reachable = false;

@@ -48,6 +48,7 @@ static void check_stays(struct pair *p, const char *why)
 	assert_int_equal(p->sm.lids_changed, 0);
 	assert_int_equal(claim_on(p, 1)->follow_lid, 0);
 	assert_string_equal(claim_on(p, 1)->lid_reason, why);
+	assert_int_equal(claim_on(p, 1)->stayed_lid, PAIR_LID);
 	assert_true(pair_told(p, 1, "stays there"));
 }
 
@@ -215,6 +216,7 @@ static void test_a_lid_that_is_elsewhere(void **state)
 	pair_settle(p);
 	assert_int_equal(p->sm.lids_changed, 0);
 	assert_string_equal(claim_on(p, 1)->lid_reason, "lid_elsewhere");
+	assert_int_equal(claim_on(p, 1)->stayed_lid, PAIR_LID);
 }
 
 /* ---- every effect fails once; either agent is killed before and after every effect ---- */
