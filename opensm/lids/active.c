@@ -29,7 +29,7 @@ static void give_up(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct v
 
 static void roll_back(struct vhca_osm_mover *m, struct vhca_osm_entry *e, struct vhca_error *err)
 {
-	(void)vhca_osm_batch_remember(m, &e->move.pair, 1, true);
+	(void)vhca_osm_mover_remember(m, &e->move.pair, 1, true);
 	if (e->draining) {
 		(void)missing(m, e, true);
 		m->ops->sweep(m->ctx); /* looks whether that has arrived */
@@ -231,7 +231,7 @@ void vhca_osm_active_give(struct vhca_osm_mover *m, struct vhca_osm_queue *lids)
 		if (m->parts[p].refused < 0)
 			undone[refused++] = *m->parts[p].pair;
 	if (refused > 0) /* one file for all of these */
-		(void)vhca_osm_batch_remember(m, undone, refused, true);
+		(void)vhca_osm_mover_remember(m, undone, refused, true);
 	for (e = first; e; e = next, i++) {
 		next = TAILQ_NEXT(e, link);
 		if (m->parts[i].refused < 0) {

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/lids/moves.h"
 
-/* A disk can take longer than a time-out, which is that of what is sent after it. */
-int vhca_osm_batch_remember(struct vhca_osm_mover *m, const struct vhca_osm_lid_pair *pairs,
-			    size_t n, bool undo)
-{
-	uint64_t begin = m->ops->now_ms(m->ctx);
-	int r = m->ops->remember(m->ctx, pairs, n, undo);
-
-	m->now += m->ops->now_ms(m->ctx) - begin;
-	return r;
-}
-
 /* One file and one fsync for all that begin together. */
 static int remember(struct vhca_osm_mover *m, struct vhca_error *err)
 {
@@ -24,7 +13,7 @@ static int remember(struct vhca_osm_mover *m, struct vhca_error *err)
 		if (e->move.changes)
 			pairs[n++] = e->move.pair;
 	if (n > 0)
-		r = vhca_osm_batch_remember(m, pairs, n, false);
+		r = vhca_osm_mover_remember(m, pairs, n, false);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_not_saved", -r,
 				      "OpenSM's guid2lid file");

@@ -28,3 +28,14 @@ void vhca_osm_entry_refuse(struct vhca_osm_mover *m, struct vhca_osm_entry *e,
 	m->stats.refused++;
 	vhca_osm_entry_finish(e, err);
 }
+
+/* A disk can take longer than a time-out, which is that of what is sent after it. */
+int vhca_osm_mover_remember(struct vhca_osm_mover *m, const struct vhca_osm_lid_pair *pairs,
+			    size_t n, bool undo)
+{
+	uint64_t begin = m->ops->now_ms(m->ctx);
+	int r = m->ops->remember(m->ctx, pairs, n, undo);
+
+	m->now += m->ops->now_ms(m->ctx) - begin;
+	return r;
+}

@@ -64,6 +64,9 @@ void vhca_osm_entry_finish(struct vhca_osm_entry *e, const struct vhca_error *er
 /* The same of one that has not begun. */
 void vhca_osm_entry_refuse(struct vhca_osm_mover *m, struct vhca_osm_entry *e,
 			   const struct vhca_error *err);
+/* ops->remember(), blocking: its time passes. */
+int vhca_osm_mover_remember(struct vhca_osm_mover *m, const struct vhca_osm_lid_pair *pairs,
+			    size_t n, bool undo);
 
 /* ---- waiting: the queue ---- */
 /*
@@ -82,9 +85,6 @@ void vhca_osm_waiting_late(struct vhca_osm_mover *m, uint64_t now);
 /* ---- batch: those that begin together ---- */
 /* Writes their file, and lets them begin. It is empty then. */
 void vhca_osm_batch_begin(struct vhca_osm_mover *m);
-/* ops->remember(), blocking: its time passes. */
-int vhca_osm_batch_remember(struct vhca_osm_mover *m, const struct vhca_osm_lid_pair *pairs,
-			    size_t n, bool undo);
 
 /* ---- active: those under way ---- */
 /* Drains or sends one; it is remembered already. */
