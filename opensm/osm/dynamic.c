@@ -176,12 +176,20 @@ static bool has_port(const osm_opensm_t *osm, uint64_t guid)
 	return osm_get_port_by_guid(&osm->subn, cl_hton64(guid)) != NULL;
 }
 
-static void release_lid(osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row)
+static void take_out(osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row,
+		     struct vhca_osm_lid_set *out)
 {
-	if (!vhca_osm_dynamic_may_drop(osm, row))
+	if (!vhca_osm_dynamic_may_drop(osm, row) || is_lost(osm, row->vguid, row->lid))
 		return;
 	(void)osm_db_guid2lid_delete(osm->sm.lid_mgr.p_g2l, row->vguid);
-	osm->sm.lid_mgr.used_lids[row->lid] = 0;
+	vhca_osm_lid_set_add(out, row->lid);
+}
+
+void vhca_osm_dynamic_free(struct osm_opensm *osm, const struct vhca_osm_lid_set *out)
+{
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(out->bits); i++)
+		for (uint64_t bits = out->bits[i]; bits; bits &= bits - 1)
+			osm->sm.lid_mgr.used_lids[i * 64 + (size_t)__builtin_ctzll(bits)] = 0;
 }
 
 /*
@@ -189,12 +197,12 @@ static void release_lid(osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *ro
  * ago, and OpenSM has not seen it.)
  */
 static void free_or_leave(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
-			  const struct vhca_osm_dynamic_lid *row)
+			  const struct vhca_osm_dynamic_lid *row, struct vhca_osm_lid_set *out)
 {
 	vhca_osm_dynamic_lids_remove(t, row->vguid);
 	vhca_osm_dynamic_lids_return(t, row->vguid);
 	if (!has_port(osm, row->vguid))
-		release_lid(osm, row);
+		take_out(osm, row, out);
 	else if (vhca_osm_dynamic_lids_leave(t, row) < 0)
 		vhca_log_error("out of memory: LID %u stays reserved for %s", row->lid,
 			       VHCA_GUID_STR(row->vguid));
@@ -202,6 +210,8 @@ static void free_or_leave(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
 
 void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t)
 {
+	struct vhca_osm_lid_set out = {0};
+
 	vhca_osm_lock_exclusive(osm);
 	for (size_t i = t->leaving ? t->leaving->n : 0; i > 0; i--) {
 		const struct vhca_osm_dynamic_lid row = t->leaving->rows[i - 1];
@@ -209,9 +219,10 @@ void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lid
 		if (has_port(osm, row.vguid))
 			continue;
 		if (!vhca_osm_dynamic_lids_find(t, row.vguid)) /* else it was given again */
-			release_lid(osm, &row);
+			take_out(osm, &row, &out);
 		vhca_osm_dynamic_lids_return(t, row.vguid);
 	}
+	vhca_osm_dynamic_free(osm, &out);
 	vhca_osm_unlock(osm);
 }
 
@@ -235,6 +246,13 @@ void vhca_osm_dynamic_forget(struct osm_opensm *osm, struct vhca_osm_dynamic_lid
 				n);
 }
 
+static void say_lost(const struct vhca_osm_dynamic_lid *row)
+{
+	vhca_log_error("LID %u of %s now belongs to another port; it gets a new one when it is "
+		       "asked for again",
+		       row->lid, VHCA_GUID_STR(row->vguid));
+}
+
 void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t)
 {
 	bool forgets = osm->subn.coming_out_of_standby;
@@ -247,10 +265,7 @@ void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dyna
 		if (known_lid(osm, row->vguid, &lid))
 			continue;
 		if (osm->sm.lid_mgr.used_lids[row->lid] || keep_lid(osm, row->vguid, row->lid) < 0)
-			vhca_log_error(
-				"LID %u of %s now belongs to another port; it gets a new one when "
-				"it is asked for again",
-				row->lid, VHCA_GUID_STR(row->vguid));
+			say_lost(row);
 	}
 	vhca_osm_unlock(osm);
 }
@@ -465,25 +480,49 @@ int vhca_osm_dynamic_plan(const struct osm_opensm *osm, const struct vhca_osm_li
 
 /* ---- the change ---- */
 
+/* Of a LID that was the vGUID's before, only the row goes. */
+static void take_back(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
+		      const struct vhca_osm_lid_pair *pair, struct vhca_osm_lid_set *out)
+{
+	const struct vhca_osm_dynamic_lid row = {.vguid = pair->guid[0], .lid = pair->lid[0]};
+
+	if (pair->old_lid == row.lid)
+		vhca_osm_dynamic_lids_remove(t, row.vguid);
+	else
+		free_or_leave(osm, t, &row, out);
+}
+
+/* A sweep that did not wait for the disk may have found the vGUID's port, and given it another. */
+static bool is_lost_to_others(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row)
+{
+	uint16_t known = row->lid;
+
+	return is_taken(osm, row->vguid, row->lid) ||
+	       (known_lid(osm, row->vguid, &known) && known != row->lid);
+}
+
 int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t,
-			 const struct vhca_osm_lid_pair *pair, bool undo)
+			 const struct vhca_osm_lid_pair *pair, bool undo,
+			 struct vhca_osm_lid_set *out)
 {
 	bool given = pair->dynamic == VHCA_OSM_LID_GIVEN;
-	struct vhca_osm_dynamic_lid row = {
-		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
+	const struct vhca_osm_dynamic_lid row = {.vguid = pair->guid[0],
+						 .pf_guid = given && undo ? pair->old_pf
+									  : pair->guid[1],
+						 .lid = pair->lid[0]};
 	const struct vhca_osm_dynamic_lid *lost;
 
-	if (given && undo)
-		row.pf_guid = pair->old_pf;
-	else if (!given && !undo)
-		row.pf_guid = 0;
-	if (!row.pf_guid && given && pair->old_lid == row.lid) {
-		/* It was the vGUID's before it was dynamic. */
-		vhca_osm_dynamic_lids_remove(t, row.vguid);
+	if (!given && !undo) {
+		free_or_leave(osm, t, &row, out);
 		return 0;
 	}
 	if (!row.pf_guid) {
-		free_or_leave(osm, t, &row);
+		take_back(osm, t, pair, out);
+		return 0;
+	}
+	if (undo && is_lost_to_others(osm, &row)) {
+		vhca_osm_dynamic_lids_remove(t, row.vguid);
+		say_lost(&row);
 		return 0;
 	}
 	/* What somebody else is given was lost to its vGUID, which gets another one when it is

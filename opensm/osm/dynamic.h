@@ -70,10 +70,14 @@ bool vhca_osm_dynamic_may_drop(const struct osm_opensm *osm,
 int vhca_osm_dynamic_plan(const struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
 			  const struct vhca_osm_snapshot *s, struct vhca_osm_lid_plan *ret);
 /*
- * Exclusively locked: as it will be, or with `undo` as it was, in OpenSM's tables and ours. 0 or
- * -ENOMEM.
+ * Exclusively locked: as it will be, or with `undo` as it was, in OpenSM's tables and ours; what
+ * another one has got meanwhile is not taken from it again. Adds to `out` what has lost its line:
+ * that is nobody's, and given to nobody before vhca_osm_dynamic_free(). 0 or -ENOMEM.
  */
 int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t,
-			 const struct vhca_osm_lid_pair *pair, bool undo);
+			 const struct vhca_osm_lid_pair *pair, bool undo,
+			 struct vhca_osm_lid_set *out);
+/* Exclusively locked: OpenSM may give these to ports again. */
+void vhca_osm_dynamic_free(struct osm_opensm *osm, const struct vhca_osm_lid_set *out);
 
 #endif

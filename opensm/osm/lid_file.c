@@ -5,6 +5,8 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "opensm/lids/gate.h"
+#include "opensm/osm/dynamic.h"
+#include "opensm/osm/lids.h"
 #include "opensm/osm/lock.h"
 
 #include <errno.h>
@@ -271,4 +273,71 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 	} else if (n.whole && n.named) {
 		f->seen = n.at;
 	}
+}
+
+/* ---- lines of moves ---- */
+
+struct change {
+	bool guid2lid, dynamic;	     /* which files have to be written */
+	struct vhca_osm_lid_set out; /* without a line now: free when that is written */
+};
+
+/* The lock is held exclusively. */
+static int set_pair(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair, bool undo,
+		    struct change *c)
+{
+	int r = 0;
+
+	if (pair->vports)
+		return 0;
+	if (pair->dynamic) {
+		c->dynamic = true;
+		return vhca_osm_dynamic_set(lids->osm, lids->dynamic, pair, undo, &c->out);
+	}
+	c->guid2lid = true;
+	for (int i = 0; i < 2 && r == 0; i++) {
+		uint16_t lid = pair->lid[undo ? i : 1 - i];
+
+		r = osm_db_guid2lid_set(lids->osm->sm.lid_mgr.p_g2l, pair->guid[i], lid, lid);
+	}
+	return r;
+}
+
+/* First of all, what the step before has taken out is free: nobody else has got it meanwhile. */
+static int set_pairs(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pairs, size_t n,
+		     bool undo, struct change *c)
+{
+	int r = 0;
+
+	vhca_osm_lock_exclusive(lids->osm);
+	vhca_osm_dynamic_free(lids->osm, &c->out);
+	*c = (struct change){.dynamic = false};
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = set_pair(lids, &pairs[i], undo, c);
+	vhca_osm_unlock(lids->osm);
+	return r;
+}
+
+static int save(const struct vhca_osm_lids *lids, const struct change *c)
+{
+	int r = c->guid2lid ? vhca_osm_lid_file_save(lids->osm) : 0;
+
+	return r == 0 && c->dynamic ? vhca_osm_dynamic_lids_save(lids->dynamic_path, lids->dynamic)
+				    : r;
+}
+
+int vhca_osm_lid_file_remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n,
+			       bool undo)
+{
+	struct vhca_osm_lids *lids = ctx;
+	struct change c = {.dynamic = false};
+	int r = set_pairs(lids, pairs, n, undo, &c);
+
+	if (r == 0)
+		r = save(lids, &c);
+	if (r != 0 && !undo && set_pairs(lids, pairs, n, true, &c) == 0)
+		(void)save(lids, &c);
+	if (c.dynamic)
+		(void)set_pairs(lids, NULL, 0, undo, &c);
+	return r == 0 ? 0 : -EIO;
 }

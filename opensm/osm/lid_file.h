@@ -9,6 +9,8 @@
  */
 #include <sys/stat.h>
 
+#include "opensm/lids/lid_ops.h"
+
 struct osm_opensm;
 struct vhca_osm_gate;
 
@@ -30,5 +32,12 @@ int vhca_osm_lid_file_save(struct osm_opensm *osm);
  */
 void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm,
 			     struct vhca_osm_gate *gate);
+/*
+ * remember() of lid_ops.h, with dynamic LIDs in a file of our own; ctx: struct vhca_osm_lids. What
+ * is taken out of guid2lid is free when that is on disk: until then a sweep that has not waited for
+ * it gives it to no port.
+ */
+int vhca_osm_lid_file_remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n,
+			       bool undo);
 
 #endif

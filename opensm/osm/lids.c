@@ -20,8 +20,6 @@
 #include <opensm/osm_config.h>
 
 #include <complib/cl_ptr_vector.h>
-#include <opensm/osm_db.h>
-#include <opensm/osm_db_pack.h>
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_sm.h>
@@ -425,54 +423,6 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 	return 0;
 }
 
-/* ---- guid2lid ---- */
-
-/* Which files have to be written. */
-struct dirty {
-	bool guid2lid, dynamic;
-};
-
-/* The lock is held exclusively. */
-static int set_pair(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair, bool undo,
-		    struct dirty *dirty)
-{
-	int r = 0;
-
-	if (pair->vports)
-		return 0;
-	if (pair->dynamic) {
-		dirty->dynamic = true;
-		return vhca_osm_dynamic_set(lids->osm, lids->dynamic, pair, undo);
-	}
-	dirty->guid2lid = true;
-	for (int i = 0; i < 2 && r == 0; i++) {
-		uint16_t lid = pair->lid[undo ? i : 1 - i];
-
-		r = osm_db_guid2lid_set(lids->osm->sm.lid_mgr.p_g2l, pair->guid[i], lid, lid);
-	}
-	return r;
-}
-
-static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo)
-{
-	struct vhca_osm_lids *lids = ctx;
-	osm_opensm_t *osm = lids->osm;
-	struct dirty dirty = {0};
-	int r = 0;
-
-	vhca_osm_lock_exclusive(osm);
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = set_pair(lids, &pairs[i], undo, &dirty);
-	vhca_osm_unlock(osm);
-	if (r == 0 && dirty.guid2lid)
-		r = vhca_osm_lid_file_save(osm);
-	if (r == 0 && dirty.dynamic)
-		r = vhca_osm_dynamic_lids_save(lids->dynamic_path, lids->dynamic);
-	if (r != 0 && !undo)
-		(void)remember(ctx, pairs, n, true);
-	return r == 0 ? 0 : -EIO;
-}
-
 /* ---- acknowledgements ---- */
 
 /*
@@ -771,7 +721,7 @@ static unsigned int timeout_ms(void *ctx)
 const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.resolve = resolve,
 	.plan = plan,
-	.remember = remember,
+	.remember = vhca_osm_lid_file_remember,
 	.drain = drain,
 	.send = send_move,
 	.send_together = send_together,

@@ -128,6 +128,13 @@ int osm_db_guid2lid_delete(osm_db_domain_t *lines, uint64_t guid)
 	return 0;
 }
 
+int osm_db_guid2lid_guids(osm_db_domain_t *lines, cl_qlist_t *ret)
+{
+	(void)lines;
+	(void)ret;
+	return 1;
+}
+
 osm_port_t *osm_get_port_by_guid(const osm_subn_t *subn, ib_net64_t guid)
 {
 	VHCA_OSM_FOREACH_PORT (port, subn)
@@ -184,6 +191,11 @@ ib_api_status_t osm_req_set(osm_sm_t *sm, const osm_dr_path_t *path, const uint8
 /* ---- and what is next to it ---- */
 
 void vhca_osm_lock_exclusive(struct osm_opensm *osm)
+{
+	(void)osm;
+}
+
+void vhca_osm_lock_shared(struct osm_opensm *osm)
 {
 	(void)osm;
 }

@@ -1,17 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What OpenSM keeps for a vGUID while its dynamic LID is given, freed, and refused. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "opensm/osm/dynamic.h"
+#include "opensm/osm/lid_file.h"
+#include "opensm/osm/lids.h"
 #include "tests/unit/opensm/lids/osm_tables.h"
 #include "tests/unit/unit.h"
 
 #define PF_GUID UINT64_C(0xaa)
 #define VGUID	UINT64_C(0x11)
+#define OTHER	UINT64_C(0x22)
 
 static struct vhca_osm_dynamic_lids rows;
+static struct vhca_osm_lids lids;
+static char dir[] = "/tmp/test_osm_dynamic_lines.XXXXXX", path[64];
+
+static int make_dir(void **state)
+{
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/dynamic-lids", dir);
+	return 0;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	(void)unlink(path);
+	return rmdir(dir);
+}
 
 static int setup(void **state)
 {
 	rows = (struct vhca_osm_dynamic_lids){.max = 4};
+	lids = (struct vhca_osm_lids){.osm = &tables.osm, .dynamic = &rows, .dynamic_path = path};
 	(void)tables_setup(state);
 	(void)tables_add_port(PF_GUID, 5);
 	return 0;
@@ -43,7 +70,24 @@ static struct vhca_osm_lid_pair resolve(enum vhca_osm_dynamic what)
 
 static void change(const struct vhca_osm_lid_pair *pair, bool undo)
 {
-	assert_int_equal(vhca_osm_dynamic_set(&tables.osm, &rows, pair, undo), 0);
+	assert_int_equal(vhca_osm_lid_file_remember(&lids, pair, 1, undo), 0);
+}
+
+/* No disk takes it. */
+static void fail_to_change(const struct vhca_osm_lid_pair *pair)
+{
+	lids.dynamic_path = "/proc/self/none/dynamic-lids";
+	assert_int_equal(vhca_osm_lid_file_remember(&lids, pair, 1, false), -EIO);
+	lids.dynamic_path = path;
+}
+
+static struct vhca_osm_lid_pair resolve_freed(uint16_t lid)
+{
+	struct vhca_osm_lid_pair pair = resolve(VHCA_OSM_LID_GIVEN);
+
+	assert_int_equal(pair.lid[0], lid);
+	change(&pair, false);
+	return resolve(VHCA_OSM_LID_FREED);
 }
 
 static void a_refused_one_goes_with_its_line(void **state)
@@ -137,15 +181,101 @@ static void one_that_is_given_again_leaves_no_more(void **state)
 	assert_int_equal(rows.leaving->n, 0);
 }
 
+/* A sweep that has waited for the disk for long enough finds a new port. */
+static void sweep_gives_1(void)
+{
+	if (!is_used(1))
+		tables_add_line(OTHER, 1);
+}
+
+static void what_is_freed_is_free_when_the_file_says_so(void **state)
+{
+	struct vhca_osm_lid_pair pair = resolve_freed(1);
+
+	(void)state;
+	tables.unlocked = sweep_gives_1;
+	change(&pair, false);
+	assert_int_equal(tables_line(OTHER), 0);
+	assert_int_equal(tables_line(VGUID), 0);
+	assert_false(is_used(1));
+}
+
+static void what_cannot_be_freed_has_one_owner(void **state)
+{
+	struct vhca_osm_lid_pair pair = resolve_freed(1);
+
+	(void)state;
+	tables.unlocked = sweep_gives_1;
+	fail_to_change(&pair);
+	assert_int_equal(tables_line(OTHER), 0);
+	assert_int_equal(tables_line(VGUID), 1);
+	assert_true(is_used(1));
+	assert_int_equal(rows.n, 1);
+	assert_int_equal(rows.rows[0].pf_guid, PF_GUID);
+}
+
+/* Refused after the file, the sweep that did not wait was first. */
+static void what_another_one_has_got_is_his(void **state)
+{
+	struct vhca_osm_lid_pair pair = resolve_freed(1);
+
+	(void)state;
+	change(&pair, false);
+	sweep_gives_1();
+	change(&pair, true);
+	assert_int_equal(tables_line(OTHER), 1);
+	assert_int_equal(tables_line(VGUID), 0);
+	assert_true(is_used(1));
+	assert_int_equal(rows.n, 0);
+}
+
+static void what_nobody_has_got_is_given_back(void **state)
+{
+	struct vhca_osm_lid_pair pair = resolve_freed(1);
+
+	(void)state;
+	change(&pair, false);
+	change(&pair, true);
+	assert_int_equal(tables_line(VGUID), 1);
+	assert_true(is_used(1));
+	assert_int_equal(rows.n, 1);
+}
+
+static void sweep_finds_the_port(void)
+{
+	(void)tables_add_port(VGUID, 12);
+	tables_add_line(VGUID, 12);
+}
+
+static void a_port_that_came_meanwhile_keeps_what_it_got(void **state)
+{
+	struct vhca_osm_lid_pair pair = resolve_freed(1);
+
+	(void)state;
+	tables.unlocked = sweep_finds_the_port;
+	fail_to_change(&pair);
+	assert_int_equal(tables_line(VGUID), 12);
+	assert_false(is_used(1));
+	assert_true(is_used(12));
+	assert_int_equal(rows.n, 0);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		CASE(a_refused_one_goes_with_its_line),	      CASE(a_line_that_was_there_stays),
-		CASE(so_does_that_of_a_port_that_is_there),   CASE(one_that_leaves_goes_on_leaving),
+		CASE(a_refused_one_goes_with_its_line),
+		CASE(a_line_that_was_there_stays),
+		CASE(so_does_that_of_a_port_that_is_there),
+		CASE(one_that_leaves_goes_on_leaving),
 		CASE(one_that_is_given_again_leaves_no_more),
+		CASE(what_is_freed_is_free_when_the_file_says_so),
+		CASE(what_cannot_be_freed_has_one_owner),
+		CASE(what_another_one_has_got_is_his),
+		CASE(what_nobody_has_got_is_given_back),
+		CASE(a_port_that_came_meanwhile_keeps_what_it_got),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
