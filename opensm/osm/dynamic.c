@@ -480,16 +480,36 @@ int vhca_osm_dynamic_plan(const struct osm_opensm *osm, const struct vhca_osm_li
 
 /* ---- the change ---- */
 
-/* Of a LID that was the vGUID's before, only the row goes. */
-static void take_back(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
-		      const struct vhca_osm_lid_pair *pair, struct vhca_osm_lid_set *out)
+/*
+ * Of a LID that was the vGUID's before, only the row goes; one that had no place in the switches'
+ * tables is kept for it again.
+ */
+static int take_back(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
+		     const struct vhca_osm_lid_pair *pair, struct vhca_osm_lid_set *out)
 {
 	const struct vhca_osm_dynamic_lid row = {.vguid = pair->guid[0], .lid = pair->lid[0]};
+	uint16_t known = 0;
 
-	if (pair->old_lid == row.lid)
+	if (pair->old_lid == row.lid) {
 		vhca_osm_dynamic_lids_remove(t, row.vguid);
-	else
-		free_or_leave(osm, t, &row, out);
+		return 0;
+	}
+	free_or_leave(osm, t, &row, out);
+	if (!pair->old_lid || known_lid(osm, row.vguid, &known) ||
+	    osm->sm.lid_mgr.used_lids[pair->old_lid] ||
+	    osm_get_port_by_lid_ho(&osm->subn, pair->old_lid))
+		return 0;
+	return keep_lid(osm, row.vguid, pair->old_lid);
+}
+
+/* What was kept for the vGUID, and had no place in the switches' tables, is free. */
+static void leave_old(const osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
+		      struct vhca_osm_lid_set *out)
+{
+	if (pair->old_lid && pair->old_lid != pair->lid[0] &&
+	    !is_lost(osm, pair->guid[0], pair->old_lid) &&
+	    !osm_get_port_by_lid_ho(&osm->subn, pair->old_lid))
+		vhca_osm_lid_set_add(out, pair->old_lid);
 }
 
 /* A sweep that did not wait for the disk may have found the vGUID's port, and given it another. */
@@ -516,10 +536,8 @@ int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t
 		free_or_leave(osm, t, &row, out);
 		return 0;
 	}
-	if (!row.pf_guid) {
-		take_back(osm, t, pair, out);
-		return 0;
-	}
+	if (!row.pf_guid)
+		return take_back(osm, t, pair, out);
 	if (undo && is_lost_to_others(osm, &row)) {
 		vhca_osm_dynamic_lids_remove(t, row.vguid);
 		say_lost(&row);
@@ -532,5 +550,7 @@ int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t
 		vhca_osm_dynamic_lids_remove(t, lost->vguid);
 	if (vhca_osm_dynamic_lids_set(t, &row) < 0)
 		return -ENOMEM;
+	if (given && !undo)
+		leave_old(osm, pair, out);
 	return keep_lid(osm, row.vguid, row.lid);
 }
