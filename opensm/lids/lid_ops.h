@@ -188,8 +188,8 @@ struct vhca_osm_lid_ops {
 			  const struct vhca_osm_switch_set *at, bool resend);
 	/*
 	 * The same of dynamic LIDs that were sent together, of their own blocks: fills blocks and
-	 * ports, sends again once to each switch what of those with `resend` is missing, and
-	 * returns how many blocks are missing in all.
+	 * ports, sends again once to each switch and port what of those with `resend` is missing,
+	 * and returns how many blocks are missing in all.
 	 */
 	size_t (*missing_together)(void *ctx, struct vhca_osm_lid_part *parts, size_t n);
 	/*

@@ -155,23 +155,24 @@ size_t vhca_osm_smps_undrained(struct osm_opensm *osm, const struct vhca_osm_lid
 	return set_difference(osm, pair, at, DRAINED, send);
 }
 
+static size_t port_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair, int i,
+			      bool send)
+{
+	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+	uint16_t lid_after = pair->lid[pair->vports || pair->dynamic ? i : 1 - i];
+
+	if (!port || !port->p_physp || cl_ntoh16(port->lid) != lid_after ||
+	    (port->p_physp->port_info.base_lid == port->lid &&
+	     port->p_physp->port_info.local_port_num != 0))
+		return 0;
+	if (send)
+		send_lid(osm, port);
+	return 1;
+}
+
 size_t vhca_osm_smps_ports(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair, bool send)
 {
-	size_t n = 0;
-
-	for (int i = 0; i < 2; i++) {
-		const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
-		uint16_t lid_after = pair->lid[pair->vports || pair->dynamic ? i : 1 - i];
-
-		if (!port || !port->p_physp || cl_ntoh16(port->lid) != lid_after ||
-		    (port->p_physp->port_info.base_lid == port->lid &&
-		     port->p_physp->port_info.local_port_num != 0))
-			continue;
-		n++;
-		if (send)
-			send_lid(osm, port);
-	}
-	return n;
+	return port_difference(osm, pair, 0, send) + port_difference(osm, pair, 1, send);
 }
 
 /* ---- dynamic LIDs that go together ---- */
@@ -231,6 +232,23 @@ static size_t part_difference(osm_opensm_t *osm, struct vhca_osm_lid_part *parts
 	return n;
 }
 
+/* Many have the same PF: the first of those that send sends it. */
+static void look_at_ports(osm_opensm_t *osm, struct vhca_osm_lid_part *parts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct vhca_osm_lid_pair *pair = parts[i].pair;
+		bool send_pf = parts[i].resend;
+
+		if (parts[i].refused)
+			continue;
+		for (size_t j = 0; j < i && send_pf; j++)
+			send_pf = parts[j].refused || !parts[j].resend ||
+				  parts[j].pair->guid[1] != pair->guid[1];
+		parts[i].ports = port_difference(osm, pair, 0, parts[i].resend) +
+				 port_difference(osm, pair, 1, send_pf);
+	}
+}
+
 size_t vhca_osm_smps_together(struct osm_opensm *osm, struct vhca_osm_lid_part *parts, size_t n,
 			      bool all)
 {
@@ -238,12 +256,16 @@ size_t vhca_osm_smps_together(struct osm_opensm *osm, struct vhca_osm_lid_part *
 
 	for (size_t i = 0; i < n; i++)
 		parts[i].resend |= all;
+	look_at_ports(osm, parts, n);
+	/* Of those with the same block only the first sends it: also if another one is late. */
+	for (size_t i = 0; i < n; i++)
+		if (!parts[i].refused && parts[i].resend)
+			parts[first_like(parts, i)].resend = true;
 	for (size_t i = 0; i < n; i++) {
 		size_t first = first_like(parts, i);
 
 		if (parts[i].refused)
 			continue;
-		parts[i].ports = vhca_osm_smps_ports(osm, parts[i].pair, parts[i].resend);
 		if (first == i)
 			blocks += part_difference(osm, parts, i);
 		else
