@@ -81,6 +81,14 @@ static void refresh_domain(void *ctx, const struct vhca_uuid *uuid)
 	vhca_domains_refresh(a->domains, uuid);
 }
 
+static void look_at_domain(void *ctx, const struct vhca_uuid *uuid, void (*fn)(void *arg),
+			   void *arg)
+{
+	const struct vhca_agent *a = ctx;
+
+	vhca_domains_look(a->domains, uuid, fn, arg);
+}
+
 static void vfs_changed(void *ctx)
 {
 	const struct vhca_agent *a = ctx;
@@ -375,6 +383,8 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 		.drain = a->drain,
 		.events = a->events,
 		.reload = a->reload,
+		.look = look_at_domain,
+		.look_ctx = a,
 		.sm = a->sm,
 		.conf = a->conf,
 		.store = a->store,

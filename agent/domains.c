@@ -2,6 +2,7 @@
 #include "agent/domains.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,11 +14,21 @@
 /* Events get lost, and what was read may have been older than they. */
 #define LIST_AGAIN_MS 600000
 
+/* Who waits for what a call says that was begun after he asked. */
+struct looker {
+	STAILQ_ENTRY(looker) link;
+	unsigned int call; /* by its number */
+	void (*fn)(void *arg);
+	void *arg;
+};
+
 /* A look at one domain: at most one call under way, at most one more to follow. */
 struct look {
 	TAILQ_ENTRY(look) link;
 	struct vhca_domains *d;
 	struct vhca_uuid uuid;
+	unsigned int calls; /* begun so far */
+	STAILQ_HEAD(, looker) lookers;
 	bool again;
 	/* what it brings may be older than what an event has told; another look follows */
 	bool stale;
@@ -75,7 +86,20 @@ static void on_unreadable_timer(void *arg)
 static void look_at(struct look *look)
 {
 	look->again = look->failed = false;
+	look->calls++;
 	vhca_virt_info(look->d->virt, &look->uuid, on_info, look);
+}
+
+/* Those of the calls up to this one. */
+static void tell_lookers(struct look *look, unsigned int call)
+{
+	struct looker *l;
+
+	while ((l = STAILQ_FIRST(&look->lookers)) && l->call <= call) {
+		STAILQ_REMOVE_HEAD(&look->lookers, link);
+		l->fn(l->arg);
+		free(l);
+	}
 }
 
 static void on_failed_timer(void *arg)
@@ -96,10 +120,10 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 {
 	struct look *look = arg;
 	struct vhca_domains *d = look->d;
-	bool is_answer = rc == 0 || rc == -ENOENT || rc == -ESRCH;
+	bool is_answer = rc == 0 || rc == -ENOENT || rc == -ESRCH, is_stale = look->stale;
 
 	(void)request_err; /* inside info, too */
-	if (is_answer && !look->stale) {
+	if (is_answer && !is_stale) {
 		d->news++;
 		if (rc == -ESRCH)
 			vhca_engine_no_domain(d->engine, &look->uuid);
@@ -110,6 +134,8 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 		vhca_backoff_reset(&d->failed_backoff);
 	look->stale = false;
 	await_readable(d);
+	if (!is_stale)
+		tell_lookers(look, look->calls);
 	if (look->again) {
 		look_at(look);
 	} else if (is_answer || !d->connected) {
@@ -126,26 +152,54 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 	}
 }
 
-void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid)
+static struct look *find_look(struct vhca_domains *d, const struct vhca_uuid *uuid)
 {
 	struct look *look;
 
-	TAILQ_FOREACH (look, &d->looks, link) {
-		if (!vhca_uuid_equal(&look->uuid, uuid))
-			continue;
-		if (look->failed)
-			look_at(look);
-		else
-			look->again = true;
-		return;
-	}
+	TAILQ_FOREACH (look, &d->looks, link)
+		if (vhca_uuid_equal(&look->uuid, uuid))
+			return look;
 	look = calloc(1, sizeof(*look));
 	if (!look)
-		return;
+		return NULL;
 	look->d = d;
 	look->uuid = *uuid;
+	look->failed = true; /* nothing is under way */
+	STAILQ_INIT(&look->lookers);
 	TAILQ_INSERT_TAIL(&d->looks, look, link);
-	vhca_virt_info(d->virt, &look->uuid, on_info, look);
+	return look;
+}
+
+static void look_once_more(struct look *look)
+{
+	if (look->failed)
+		look_at(look);
+	else
+		look->again = true;
+}
+
+void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid)
+{
+	struct look *look = find_look(d, uuid);
+
+	if (look)
+		look_once_more(look);
+}
+
+void vhca_domains_look(struct vhca_domains *d, const struct vhca_uuid *uuid, void (*fn)(void *arg),
+		       void *arg)
+{
+	struct looker *l = d->connected ? calloc(1, sizeof(*l)) : NULL;
+	struct look *look = l ? find_look(d, uuid) : NULL;
+
+	if (!look) {
+		free(l);
+		fn(arg);
+		return;
+	}
+	*l = (struct looker){.call = look->calls + 1, .fn = fn, .arg = arg};
+	STAILQ_INSERT_TAIL(&look->lookers, l, link);
+	look_once_more(look);
 }
 
 static void on_list(void *arg, int rc, struct vhca_dom_info *const *infos, unsigned int n,
@@ -434,6 +488,7 @@ struct vhca_domains *vhca_domains_free(struct vhca_domains *d)
 	vhca_timer_free(d->unreadable_timer);
 	vhca_timer_free(d->failed_timer);
 	while ((look = TAILQ_FIRST(&d->looks))) {
+		tell_lookers(look, UINT_MAX);
 		TAILQ_REMOVE(&d->looks, look, link);
 		free(look);
 	}

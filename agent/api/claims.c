@@ -548,19 +548,33 @@ static void on_port_released(void *arg, const struct vhca_claim *claim,
 	api_pending_reply(arg, body);
 }
 
-void api_delete_port(void *ctx, struct vhca_http_request *req)
+static void release_port(void *arg)
 {
+	struct api_pending *p = arg;
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_claim *claim = api_find_port(ctx, req, &err);
-	struct api_pending *p;
+	struct vhca_claim *claim = api_find_port(p->ctx, p->req, &err);
 
 	if (!claim) {
-		vhca_http_reply_error(req, &err);
+		api_pending_refuse(p, &err);
 		return;
 	}
-	p = api_pend(ctx, req);
-	if (p) {
-		p->vf = claim->vf;
-		vhca_engine_release_port(api_args(ctx)->engine, claim, on_port_released, p);
-	}
+	p->vf = claim->vf;
+	vhca_engine_release_port(api_args(p->ctx)->engine, claim, on_port_released, p);
+}
+
+/*
+ * A cloud ends the port of a domain that has just ended, and begins it elsewhere as soon as this is
+ * answered: libvirt's event of that end may be on its way still.
+ */
+void api_delete_port(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_api_args *a = api_args(ctx);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_claim *claim = api_find_port(ctx, req, &err);
+	struct api_pending *p = api_pend(ctx, req);
+
+	if (p && a->look && claim && claim->vf->state == VHCA_VF_ATTACHED)
+		a->look(a->look_ctx, &claim->domain, release_port, p);
+	else if (p)
+		release_port(p);
 }

@@ -162,8 +162,8 @@ void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *claim,
 void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
 			 vhca_waiter_fn fn, void *arg);
 /*
- * Ends a port's claim. A VF that its guest has stays there, and the claim ends when it has left:
- * fn's claim is that then, once it is durable. Claimed again before, it stays.
+ * Ends a port's claim. A VF that its guest has, as far as is known, stays there, and the claim ends
+ * when it has left: fn's claim is that then, once it is durable. Claimed again before, it stays.
  */
 void vhca_engine_release_port(struct vhca_engine *e, struct vhca_claim *claim, vhca_waiter_fn fn,
 			      void *arg);

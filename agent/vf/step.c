@@ -337,8 +337,7 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (engine_seized(e, vf))
 		return;
-	if (e->virt_synced && !engine_unreadable(e, vf) &&
-	    !vhca_model_user(&e->model, vf->bdf, NULL)) {
+	if (engine_has_left(e, vf)) {
 		note_left(e, vf);
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);

@@ -38,6 +38,7 @@ class Host(Agent):
     """One hypervisor. What its hardware shows is read here from the simulated /sys, and asked of nobody."""
 
     before = ""     # what another driver has done there before the first agent, "path=text" a line
+    events_ms = 20  # how late libvirt's are
 
     def __init__(self, name, fabric, port_guid):
         super().__init__(tempfile.mkdtemp(prefix=f"vhca-{name}."))
@@ -60,7 +61,8 @@ class Host(Agent):
         self.log = open(f"{self.where}/log", "ab")
         self.process = subprocess.Popen(
             [os.environ["VHCA_CLOUD_HOST"], self.conf], stderr=self.log, stdout=self.log,
-            env={**ENV, "SIM_PORT_GUID": self.port_guid, "SIM_PF": PF, "SIM_VFS": str(VFS), "SIM_BEFORE": self.before, **{f"SIM_{k.upper()}": v for k, v in files.items()}})
+            env={**ENV, "SIM_PORT_GUID": self.port_guid, "SIM_PF": PF, "SIM_VFS": str(VFS), "SIM_BEFORE": self.before,
+                 "SIM_EVENTS_MS": str(self.events_ms), **{f"SIM_{k.upper()}": v for k, v in files.items()}})
 
     def until_ready(self):
         self.wait(lambda: self.process.poll() is not None or self.get("/readyz")[0] == 200, WAIT)

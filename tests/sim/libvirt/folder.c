@@ -4,7 +4,8 @@
  * before the real one, whose event loop remains. The URI folder:///DIR names a folder
  * in which each file is an active domain. Its name is the UUID; its first line "STATE REASON"
  * (virDomainState, its reason), the rest the live XML. Who plays the hypervisor puts files there by
- * rename() and takes them away; a change is told as an event 20 ms later, as libvirt tells it.
+ * rename() and takes them away; a change is told as an event 20 ms later, or SIM_EVENTS_MS, as
+ * libvirt tells it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -219,6 +220,8 @@ int virConnectDomainEventRegisterAny(virConnectPtr conn, virDomainPtr dom, int i
 				     virConnectDomainEventGenericCallback cb, void *opaque,
 				     virFreeCallback free_opaque)
 {
+	const char *delay = getenv("SIM_EVENTS_MS");
+
 	(void)dom;
 	if (id != VIR_DOMAIN_EVENT_ID_LIFECYCLE) {
 		free_opaque(opaque); /* there are no such events */
@@ -232,7 +235,8 @@ int virConnectDomainEventRegisterAny(virConnectPtr conn, virDomainPtr dom, int i
 	watch.n = 0;
 	(void)pthread_mutex_unlock(&watch.lock);
 	if (!watch.timer)
-		watch.timer = virEventAddTimeout(POLL_MS, on_poll, NULL, NULL);
+		watch.timer = virEventAddTimeout(delay ? (int)strtol(delay, NULL, 10) : POLL_MS,
+						 on_poll, NULL, NULL);
 	return id;
 }
 

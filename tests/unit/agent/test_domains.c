@@ -170,6 +170,68 @@ static void test_look_that_fails_is_repeated(void **state)
 	(void)vhca_domains_free(d);
 }
 
+static void on_looked(void *arg)
+{
+	++*(unsigned int *)arg;
+}
+
+/* Whoever asks is not told what libvirt said before. */
+static void test_who_looks_hears_what_is_so_then(void **state)
+{
+	struct world *w = *state;
+	struct vhca_dom_info good = {.uuid = {{7}}, .name = "vm7", .id = 1};
+	unsigned int first = 0, second = 0;
+	struct vhca_error err;
+	struct vhca_domains *d;
+
+	world_start(w);
+	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &err), 0);
+	vhca_domains_look(d, &good.uuid, on_looked, &first);
+	assert_int_equal(first, 1); /* there is no connection to ask at */
+	asked.fn(asked.arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
+	asked.looks = 0;
+	vhca_domains_look(d, &good.uuid, on_looked, &first);
+	vhca_domains_look(d, &good.uuid, on_looked, &second);
+	assert_int_equal(asked.looks, 1);
+	answer(&good); /* it may have been read before the second has asked */
+	assert_int_equal(first, 2);
+	assert_int_equal(second, 0);
+	assert_non_null(vhca_model_domain(vhca_engine_model(w->engine), &good.uuid));
+	assert_int_equal(asked.looks, 2);
+	asked.info(asked.info_arg, -ENOENT, NULL, &fine, &fine);
+	assert_int_equal(second, 1);
+	assert_null(vhca_model_domain(vhca_engine_model(w->engine), &good.uuid));
+	(void)vhca_domains_free(d);
+}
+
+static void test_who_looks_is_told_whatever_happens(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid vm = {{7}};
+	unsigned int n = 0;
+	struct vhca_error err;
+	struct vhca_domains *d;
+
+	world_start(w);
+	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &err), 0);
+	asked.fn(asked.arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
+	asked.looks = 0;
+	vhca_domains_look(d, &vm, on_looked, &n);
+	/* What an event tells meanwhile is newer than what is being read. */
+	asked.fn(asked.arg,
+		 &(struct vhca_virt_event_data){.event = VHCA_VIRT_SUSPENDED, .uuid = vm});
+	asked.info(asked.info_arg, -ENOENT, NULL, &fine, &fine);
+	assert_int_equal(n, 0);
+	assert_int_equal(asked.looks, 2);
+	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "job_held", EBUSY, "busy");
+	asked.info(asked.info_arg, -EBUSY, NULL, &fine, &err);
+	assert_int_equal(n, 1);
+	vhca_domains_look(d, &vm, on_looked, &n);
+	assert_int_equal(asked.looks, 3); /* what has failed is not waited for */
+	(void)vhca_domains_free(d);
+	assert_int_equal(n, 2);
+}
+
 static void test_list_that_was_overtaken_is_asked_for_again(void **state)
 {
 	struct world *w = *state;
@@ -264,6 +326,8 @@ int main(void)
 		TEST(test_unreadable_domain_is_looked_at_until_it_is_read),
 		TEST(test_domain_that_becomes_unreadable_is_looked_at_again),
 		TEST(test_look_that_fails_is_repeated),
+		TEST(test_who_looks_hears_what_is_so_then),
+		TEST(test_who_looks_is_told_whatever_happens),
 		TEST(test_list_that_was_overtaken_is_asked_for_again),
 		TEST(test_domain_that_is_not_defined),
 		TEST(test_autostart_goes_along),
