@@ -11,7 +11,7 @@ over umad with OpenSM's window (bench_lft.c). Of a sweep, wall clock. "best" is 
 pods; each pair is moved there in one mode and back in the other. In the end moves in up to 36 leaves,
 asked for together and one after the other, and keys that one port after the other gets: wall clock, as
 a client sees it. Of the vports: VMs that go to another hypervisor and take their port along, with a key and without,
-and vGUIDs that get a dynamic LID, take it to another hypervisor and give it back. Exit 1 if a bound is broken: the paper's SMPs exactly, times far from what is usual.
+and vGUIDs that get a dynamic LID, take it to another hypervisor and give it back, one by one; then guests of all hypervisors that start at once, and get a dynamic LID each. Exit 1 if a bound is broken: the paper's SMPs exactly, times far from what is usual.
 """
 
 import argparse
@@ -36,6 +36,7 @@ WINDOW = 4    # max_wire_smps of OpenSM
 LEAVES = 36    # with a move at the same time
 VPORTS = "vports"
 HYPERVISORS = (18, 18, 18, 4)    # leaves, spines, hypervisors a leaf, VFs of each: 1620 ports of HCAs, 360 switches
+STORM = 1000    # guests
 SWEEP = "heavy sweep"
 MODES = ("deterministic", "skyline")
 
@@ -44,7 +45,8 @@ def vport_bounds():
     """A vport inside a leaf changes the leaf and both hypervisors, in the blocks of its own LID and the other's."""
     slow = dict.fromkeys(("in a leaf", "in a leaf, with a key", "any two", "a dynamic LID, given", "a dynamic LID, moved", "a dynamic LID, freed"), "ratio <= 0.1")
     smps = {"in a leaf, LFT SMPs": "value <= 6", f"{SWEEP} after the moves, LFT SMPs": "value == 0"}
-    return {f"{VPORTS}: {name}": bound for name, bound in (slow | smps).items()}
+    storm = {f"{STORM} dynamic LIDs at once": "value <= 3000 or ratio <= 0.125", f"{STORM} dynamic LIDs at once, LFT SMPs": f"value <= {STORM * 36}"}
+    return {f"{VPORTS}: {name}": bound for name, bound in (slow | smps | storm).items()}
 
 
 def bounds(nodes):
@@ -255,11 +257,36 @@ def vport_move(net, sm, vguid, keys, a, b):
     return timed(sm, lambda: vswitches.move(sm, vguid, 2, (a, 1), (b, 1), pkeys=keys))
 
 
+def dynamic(epoch, host):
+    """What an agent says of a vGUID that is to have a LID of its own."""
+    return {"epoch": epoch, "port_guid": fabric.port_guid(host), "gid_index": 0, "pkeys": [], "lid_policy": "dynamic"}
+
+
+def storm(sm):
+    """(LFT SMPs on the wire, seconds until all have their LID), of guests that start at once: each hypervisor has one connection, and asks for the next one's when it has an answer."""
+    hosts = range(2, vswitches.HYPERVISORS + 1)
+    before, lids = sm.smps()["lft"], set()
+    connections = {host: sm.api.connection(70) for host in hosts}
+    start = time.monotonic()
+    for first in range(0, STORM, len(hosts)):
+        guests = list(zip(hosts, range(first, min(STORM, first + len(hosts)))))
+        for host, n in guests:
+            connections[host].request("PUT", f"/v1/bindings/0x02c9abe0{n:08x}", json.dumps(dynamic(1, host)))
+        for host, n in guests:
+            answer = json.loads(connections[host].getresponse().read())
+            assert answer["lid_move"]["state"] == "applied", answer
+            lids.add(answer["lid_move"]["lid"])
+    took = time.monotonic() - start
+    for connection in connections.values():
+        connection.close()
+    assert len(lids) == STORM
+    return sm.smps()["lft"] - before, took
+
+
 def dynamic_lids(sm):
     """{what: medians}, of vGUIDs without a port."""
     def ask(vguid, epoch, host):
-        return timed(sm, lambda: sm.api.call("PUT", f"/v1/bindings/{vguid}", {
-            "epoch": epoch, "port_guid": fabric.port_guid(host), "gid_index": 0, "pkeys": [], "lid_policy": "dynamic"}, 70))
+        return timed(sm, lambda: sm.api.call("PUT", f"/v1/bindings/{vguid}", dynamic(epoch, host), 70))
     vguids = [(f"0x02c9abd0000000{n:02x}", 2 + n, 2 + n + vswitches.PER_LEAF) for n in range(ROUNDS)]
     given = [ask(vguid, 1, a) for vguid, a, _ in vguids]
     moved = [ask(vguid, 2, b) for vguid, _, b in vguids]
@@ -281,6 +308,11 @@ def measure_vports(net, sm, pairs, bare_loop, tell):
             tell(name, measured[1], "ms", SWEEP, seconds * 1000)
             tell(f"{name}, LFT SMPs", measured[0])
             beside_a_bare_loop(bare, name, measured, tell)
+    in_turn = f"{STORM} dynamic LIDs one by one, by the median"
+    tell(in_turn, found["a dynamic LID, given"][2] * STORM, "ms")
+    smps, took = storm(sm)
+    tell(f"{STORM} dynamic LIDs at once", took * 1000, "ms", in_turn, found["a dynamic LID, given"][2] * STORM)
+    tell(f"{STORM} dynamic LIDs at once, LFT SMPs", smps)
 
 
 def vports(build, ret):
@@ -291,7 +323,7 @@ def vports(build, ret):
         pairs = vport_pairs()
         for vguid, _, a, _ in (row for rows in pairs.values() for row in rows):
             net.program(a, 1, vguid)
-        sm = net.manager(opensm_conf="routing_engine updn\npart_enforce off", conf="[lids]\ndynamic = 64", counter=build / "tests/integration/libsmpcount.so")
+        sm = net.manager(opensm_conf="routing_engine updn\npart_enforce off", conf=f"[lids]\ndynamic = {STORM + 64}", counter=build / "tests/integration/libsmpcount.so")
         sm.start(timeout=3600)
         measure_vports(net, sm, pairs, build / "tests/bench/bench_lft",
                        lambda name, value, unit="", of=None, base=None: ret.add(f"{VPORTS}: {name}", value, unit, of, base))
