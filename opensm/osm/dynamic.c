@@ -28,27 +28,31 @@
 
 /* ---- which LIDs are free ---- */
 
+/* LIDs that ports have, or show. */
+static void add_port_lids(const osm_opensm_t *osm, struct vhca_osm_lid_set *ret)
+{
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn) {
+		vhca_osm_lid_set_add(ret, cl_ntoh16(port->lid));
+		if (port->p_physp)
+			vhca_osm_lid_set_add(ret, cl_ntoh16(port->p_physp->port_info.base_lid));
+	}
+}
+
 /*
  * By LID, up to `top`: kept for a port that is here or away, or that of a port. The caller frees;
  * NULL: no memory.
  */
 static bool *taken_lids(const osm_opensm_t *osm, uint16_t top)
 {
+	struct vhca_osm_lid_set ports = {0};
 	bool *taken = calloc(LIDS, sizeof(*taken));
 
 	if (!taken)
 		return NULL;
-	for (size_t lid = 1; lid <= top && lid < LIDS; lid++)
-		taken[lid] = osm->sm.lid_mgr.used_lids[lid] != 0;
-	VHCA_OSM_FOREACH_PORT (port, &osm->subn) {
-		uint16_t lid = cl_ntoh16(port->lid);
-		uint16_t shown = port->p_physp ? cl_ntoh16(port->p_physp->port_info.base_lid) : lid;
-
-		if (lid < LIDS)
-			taken[lid] = true;
-		if (shown < LIDS)
-			taken[shown] = true;
-	}
+	add_port_lids(osm, &ports);
+	for (size_t lid = 1; lid < LIDS; lid++)
+		taken[lid] = vhca_osm_lid_set_has(&ports, (uint16_t)lid) ||
+			     (lid <= top && osm->sm.lid_mgr.used_lids[lid]);
 	return taken;
 }
 
@@ -72,64 +76,80 @@ static uint16_t highest_lid(const osm_opensm_t *osm)
 	return highest;
 }
 
-/* Of a block of 64; 0 = none */
-static uint16_t first_free(const bool *taken, size_t block, uint16_t highest, size_t *ret_n)
+/* What a choice looks at. */
+struct choice {
+	const osm_opensm_t *osm;
+	const struct vhca_osm_lid_set *ports; /* LIDs that ports have, or show */
+	const struct vhca_osm_lids_promised *promised;
+	uint16_t highest;
+};
+
+/* Bits of a block of 64. */
+static uint64_t free_in_block(const struct choice *c, size_t block)
 {
-	uint16_t first = 0;
+	const uint8_t *used = &c->osm->sm.lid_mgr.used_lids[block * VHCA_OSM_LFT_BLOCK];
+	size_t above = c->highest + (size_t)1 - block * VHCA_OSM_LFT_BLOCK;
+	uint64_t taken = c->ports->bits[block] | (block == 0); /* a word for each block */
 
-	*ret_n = 0;
-	for (size_t i = 0; i < VHCA_OSM_LFT_BLOCK; i++) {
-		size_t lid = block * VHCA_OSM_LFT_BLOCK + i;
-
-		if (lid == 0 || lid > highest || taken[lid])
-			continue;
-		first = first ? first : (uint16_t)lid;
-		++*ret_n;
-	}
-	return first;
+	if (c->promised)
+		taken |= c->promised->lids.bits[block];
+	for (size_t i = 0; i < VHCA_OSM_LFT_BLOCK; i++)
+		taken |= (uint64_t)(used[i] != 0) << i;
+	return above < VHCA_OSM_LFT_BLOCK ? ~taken & ((1ULL << above) - 1) : ~taken;
 }
 
-/*
- * The lowest one in a block that is sent in any case; else in the lowest block with room for all
- * that wait, or in the one with most. 0 = none.
- */
-static uint16_t choose_lid(const bool *taken, uint16_t highest,
-			   const struct vhca_osm_lids_promised *p)
+static uint16_t first_lid(size_t block, uint64_t bits)
 {
-	size_t wanted = p && p->wanted > 1 ? p->wanted : 1, most = 0;
+	return (uint16_t)(block * VHCA_OSM_LFT_BLOCK + (size_t)__builtin_ctzll(bits));
+}
+
+/* In the lowest block with room for all that wait, or in the one with most. 0 = none. */
+static uint16_t choose_apart(const struct choice *c)
+{
+	size_t wanted = c->promised && c->promised->wanted > 1 ? c->promised->wanted : 1, most = 0;
 	uint16_t best = 0;
 
 	if (wanted > VHCA_OSM_LFT_BLOCK)
 		wanted = VHCA_OSM_LFT_BLOCK;
-	for (size_t block = 0; block * VHCA_OSM_LFT_BLOCK <= highest; block++) {
-		size_t n = 0;
-		uint16_t first = first_free(taken, block, highest, &n);
+	for (size_t block = 0; most < wanted && block * VHCA_OSM_LFT_BLOCK <= c->highest; block++) {
+		uint64_t bits = free_in_block(c, block);
+		size_t n = (size_t)__builtin_popcountll(bits);
 
-		if (first && p && p->lids.bits[block]) /* a word for each block */
-			return first;
-		if (n > wanted)
-			n = wanted;
 		if (n > most) {
-			best = first;
+			best = first_lid(block, bits);
 			most = n;
 		}
 	}
 	return best;
 }
 
-/* 0 = none */
-static uint16_t free_lid(const osm_opensm_t *osm, const struct vhca_osm_lids_promised *promised)
+/*
+ * The lowest one in a block that is sent in any case, or else apart. 0 = none. A move only
+ * exchanges LIDs, so what ports have changes in heavy sweeps; what one has shown until a late
+ * answer counts for as long.
+ */
+static uint16_t free_lid(const osm_opensm_t *osm, struct vhca_osm_kept_snapshot *kept,
+			 const struct vhca_osm_lids_promised *promised)
 {
+	struct vhca_osm_kept_lids *k = &kept->port_lids;
+	uint64_t sweeps = atomic_load(&kept->sweeps);
 	uint16_t highest = highest_lid(osm);
-	VHCA_AUTO_FREE bool *taken = taken_lids(osm, highest);
+	const struct choice c = {.osm = osm,
+				 .ports = &k->has,
+				 .promised = promised,
+				 .highest = highest < LIDS ? highest : LIDS - 1};
 
-	if (highest >= LIDS)
-		highest = LIDS - 1;
-	if (!taken)
-		return 0;
-	for (size_t lid = 0; promised && promised->n > 0 && lid <= highest; lid++)
-		taken[lid] |= vhca_osm_lid_set_has(&promised->lids, (uint16_t)lid);
-	return choose_lid(taken, highest, promised);
+	if (!k->looked || k->at != sweeps || atomic_load(&kept->sweeping)) {
+		*k = (struct vhca_osm_kept_lids){.looked = true, .at = sweeps};
+		add_port_lids(osm, &k->has);
+	}
+	for (size_t block = 0; promised && block * VHCA_OSM_LFT_BLOCK <= c.highest; block++) {
+		uint64_t bits = promised->lids.bits[block] ? free_in_block(&c, block) : 0;
+
+		if (bits)
+			return first_lid(block, bits);
+	}
+	return choose_apart(&c);
 }
 
 static bool known_lid(const osm_opensm_t *osm, uint64_t guid, uint16_t *ret)
@@ -355,7 +375,8 @@ static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **re
 	return r;
 }
 
-static int new_lid(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lids *t, uint64_t vguid,
+static int new_lid(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lids *t,
+		   struct vhca_osm_kept_snapshot *kept, uint64_t vguid,
 		   const struct vhca_osm_lids_promised *promised, uint16_t *ret,
 		   struct vhca_error *err)
 {
@@ -370,7 +391,7 @@ static int new_lid(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lids *
 	}
 	if (known_lid(osm, vguid, ret) && *ret <= highest_lid(osm))
 		return 0; /* that of a port which is here, or was */
-	*ret = free_lid(osm, promised);
+	*ret = free_lid(osm, kept, promised);
 	if (*ret)
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_lid", 0, "no LID up to %u is free",
@@ -397,6 +418,7 @@ static int resolve_freed(const osm_opensm_t *osm, const struct vhca_osm_dynamic_
 }
 
 int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t,
+			     struct vhca_osm_kept_snapshot *kept,
 			     const struct vhca_osm_lid_want *want,
 			     const struct vhca_osm_lids_promised *promised,
 			     struct vhca_osm_lid_pair *ret, struct vhca_error *err)
@@ -420,7 +442,7 @@ int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm
 		ret->old_pf = row->pf_guid;
 		return row->pf_guid == want->port_guid;
 	}
-	return new_lid(osm, t, want->vguid, promised, &ret->lid[0], err);
+	return new_lid(osm, t, kept, want->vguid, promised, &ret->lid[0], err);
 }
 
 int vhca_osm_dynamic_check(const struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,

@@ -46,8 +46,9 @@ void vhca_osm_dynamic_make_room(struct osm_opensm *osm, const struct vhca_osm_dy
 /* After it, the same: the engine may have lowered the switches' highest LID. */
 void vhca_osm_dynamic_keep_room(struct osm_opensm *osm);
 
-/* Locked: who is who, see lid_ops.h. */
+/* Locked, plugin's thread: who is who, see lid_ops.h. */
 int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t,
+			     struct vhca_osm_kept_snapshot *kept,
 			     const struct vhca_osm_lid_want *want,
 			     const struct vhca_osm_lids_promised *promised,
 			     struct vhca_osm_lid_pair *ret, struct vhca_error *err);

@@ -11,6 +11,7 @@
 
 #include "opensm/lids/channels.h"
 #include "opensm/lids/fabric.h"
+#include "opensm/lids/lid_ops.h"
 
 struct osm_opensm;
 struct osm_physp;
@@ -36,6 +37,13 @@ struct vhca_osm_snapshot {
 /* -ENOMEM; -EAGAIN when a switch has no wanted table yet. */
 int vhca_osm_snapshot_take(struct osm_opensm *osm, struct vhca_osm_snapshot *ret);
 void vhca_osm_snapshot_done(struct vhca_osm_snapshot *s);
+/* LIDs that ports have, or show; to look at all ports is nearly all that a choice of one costs. */
+struct vhca_osm_kept_lids {
+	bool looked;
+	uint64_t at; /* as of the snapshot */
+	struct vhca_osm_lid_set has;
+};
+
 /*
  * A snapshot that is kept from move to move: all but the tables, which are looked at anew, changes
  * in heavy sweeps, and where OpenSM computes ways without one (routing.h). To make one is nearly
@@ -46,8 +54,9 @@ struct vhca_osm_kept_snapshot {
 	atomic_uint_fast64_t sweeps; /* begun and ended */
 	uint64_t at;		     /* of these the snapshot */
 	struct vhca_osm_snapshot s;
-	struct vhca_osm_channels channels; /* of its tables ... */
-	uint64_t computations;		   /* ... after so many computations of ways */
+	struct vhca_osm_channels channels;   /* of its tables ... */
+	uint64_t computations;		     /* ... after so many computations of ways */
+	struct vhca_osm_kept_lids port_lids; /* dynamic.c's */
 };
 
 /* From OpenSM's sweeper: a heavy sweep begins (else: has ended), before it changes anything. */

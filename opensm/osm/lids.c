@@ -192,7 +192,8 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 	vhca_osm_lock_shared(osm);
 	r = check_subnet(lids, want->dynamic, err);
 	if (r == 0)
-		r = vhca_osm_dynamic_resolve(osm, lids->dynamic, want, promised, ret, err);
+		r = vhca_osm_dynamic_resolve(osm, lids->dynamic, lids->kept, want, promised, ret,
+					     err);
 	vhca_osm_unlock(osm);
 	return r;
 }

@@ -137,10 +137,9 @@ int osm_db_guid2lid_guids(osm_db_domain_t *lines, cl_qlist_t *ret)
 
 osm_port_t *osm_get_port_by_guid(const osm_subn_t *subn, ib_net64_t guid)
 {
-	VHCA_OSM_FOREACH_PORT (port, subn)
-		if (port->guid == guid)
-			return port;
-	return NULL;
+	cl_map_item_t *found = cl_qmap_get(&subn->port_guid_tbl, guid);
+
+	return found == cl_qmap_end(&subn->port_guid_tbl) ? NULL : (osm_port_t *)found;
 }
 
 osm_port_t *osm_get_port_by_lid_ho(const osm_subn_t *subn, uint16_t lid)

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "opensm/osm/dynamic.h"
@@ -16,6 +18,7 @@
 #define OTHER	UINT64_C(0x22)
 
 static struct vhca_osm_dynamic_lids rows;
+static struct vhca_osm_kept_snapshot kept;
 static struct vhca_osm_lids lids;
 static char dir[] = "/tmp/test_osm_dynamic_lines.XXXXXX", path[64];
 
@@ -38,6 +41,7 @@ static int remove_dir(void **state)
 static int setup(void **state)
 {
 	rows = (struct vhca_osm_dynamic_lids){.max = 4};
+	(void)memset(&kept, 0, sizeof(kept));
 	lids = (struct vhca_osm_lids){.osm = &tables.osm, .dynamic = &rows, .dynamic_path = path};
 	(void)tables_setup(state);
 	(void)tables_add_port(PF_GUID, 5);
@@ -64,7 +68,8 @@ static struct vhca_osm_lid_pair resolve(enum vhca_osm_dynamic what)
 					       .dynamic = what};
 	struct vhca_osm_lid_pair pair;
 
-	assert_int_equal(vhca_osm_dynamic_resolve(&tables.osm, &rows, &want, NULL, &pair, NULL), 0);
+	assert_int_equal(
+		vhca_osm_dynamic_resolve(&tables.osm, &rows, &kept, &want, NULL, &pair, NULL), 0);
 	return pair;
 }
 
@@ -313,6 +318,143 @@ static void but_another_one_may_have_it_by_then(void **state)
 	assert_false(is_used(1));
 }
 
+/* ---- which LID ---- */
+
+static void choose(struct vhca_osm_lids_promised *promised, uint16_t want)
+{
+	const struct vhca_osm_lid_want given = {
+		.vguid = VGUID, .port_guid = PF_GUID, .dynamic = VHCA_OSM_LID_GIVEN};
+	struct vhca_osm_lid_pair pair;
+
+	assert_int_equal(
+		vhca_osm_dynamic_resolve(&tables.osm, &rows, &kept, &given, promised, &pair, NULL),
+		0);
+	if (want)
+		assert_int_equal(pair.lid[0], want);
+	vhca_osm_lid_set_add(&promised->lids, pair.lid[0]);
+	promised->n++;
+}
+
+/* Where there is room for all, and then beside the first. */
+static void those_that_wait_share_a_block(void **state)
+{
+	struct vhca_osm_lids_promised promised = {.wanted = 3};
+
+	(void)state;
+	for (uint16_t lid = 1; lid < 63; lid++)
+		tables.osm.sm.lid_mgr.used_lids[lid] = 1;
+	choose(&promised, 64);
+	promised.wanted--;
+	choose(&promised, 65);
+	promised.wanted--;
+	tables.osm.sm.lid_mgr.used_lids[66] = 1;
+	choose(&promised, 67);
+}
+
+static void one_alone_gets_the_lowest(void **state)
+{
+	struct vhca_osm_lids_promised promised = {.wanted = 1};
+
+	(void)state;
+	tables.osm.sm.lid_mgr.used_lids[1] = tables.osm.sm.lid_mgr.used_lids[2] = 1;
+	choose(&promised, 3);
+}
+
+/* No block has room for all. */
+static void or_the_block_with_most(void **state)
+{
+	struct vhca_osm_lids_promised promised = {.wanted = 64};
+
+	(void)state;
+	rows.max = TABLES_LFT;
+	for (uint16_t lid = 1; lid < TABLES_LFT; lid++)
+		tables.osm.sm.lid_mgr.used_lids[lid] = lid % 64 < 60;
+	tables.osm.sm.lid_mgr.used_lids[130] = 0;
+	tables.osm.sm.lid_mgr.used_lids[TABLES_LFT - 1] = 1;
+	choose(&promised, 130);
+	for (size_t i = 0; i < 4; i++)
+		choose(&promised, (uint16_t)(188 + i));
+	for (size_t i = 0; i < 4; i++)
+		choose(&promised, (uint16_t)(60 + i));
+	for (size_t i = 0; i < 4; i++)
+		choose(&promised, (uint16_t)(124 + i));
+	for (size_t i = 0; i < 3; i++) /* the switches have no place for 255 and more */
+		choose(&promised, (uint16_t)(252 + i));
+}
+
+/* A port that came in a sweep, although its LID is not reserved yet. */
+static void a_sweep_shows_what_ports_have(void **state)
+{
+	struct vhca_osm_lids_promised promised = {.wanted = 1};
+
+	(void)state;
+	choose(&promised, 1);
+	tables_add_port(OTHER, 2)->p_physp->port_info.base_lid = cl_hton16(3);
+	tables.osm.sm.lid_mgr.used_lids[2] = 0;
+	atomic_fetch_add(&kept.sweeps, 1);
+	choose(&promised, 4);
+	atomic_store(&kept.sweeping, true);
+	(void)tables_add_port(OTHER + 1, 5);
+	tables.osm.sm.lid_mgr.used_lids[5] = 0;
+	choose(&promised, 6);
+}
+
+#define MANY_PORTS 40000
+#define MANY_LIDS  1000
+
+static double cpu_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* Of so many choices, in the switches' largest tables. anew: as if there were a sweep each time. */
+static double choose_many(size_t n, bool anew)
+{
+	struct vhca_osm_lids_promised promised = {.wanted = n};
+	double begin = cpu_ms();
+
+	for (; promised.wanted > 0; promised.wanted--) {
+		choose(&promised, 0);
+		if (anew)
+			atomic_fetch_add(&kept.sweeps, 1);
+	}
+	return cpu_ms() - begin;
+}
+
+static void many_are_chosen_by_one_look(void **state)
+{
+	struct {
+		osm_port_t port;
+		osm_physp_t physp;
+	} *many = calloc(MANY_PORTS, sizeof(*many));
+	double anew, together;
+
+	(void)state;
+	assert_non_null(many);
+	rows.max = MANY_LIDS;
+	for (size_t i = 0; i < TABLES_SWITCHES; i++)
+		tables.switches[i].sw.max_lid_ho = VHCA_OSM_LIDS - 1;
+	for (size_t i = 0; i < MANY_PORTS; i++) {
+		uint16_t lid = (uint16_t)(6 + i);
+
+		many[i].port.guid = cl_hton64(0x10000 + i);
+		many[i].port.lid = many[i].physp.port_info.base_lid = cl_hton16(lid);
+		many[i].port.p_physp = &many[i].physp;
+		tables.osm.sm.lid_mgr.used_lids[lid] = 1;
+		(void)cl_qmap_insert(&tables.osm.subn.port_guid_tbl, many[i].port.guid,
+				     &many[i].port.map_item);
+	}
+	anew = choose_many(MANY_LIDS / 20, true) * 20;
+	together = choose_many(MANY_LIDS, false);
+	print_message("%d LIDs among %d ports: %.1f ms, with a look for each %.0f ms\n", MANY_LIDS,
+		      MANY_PORTS, together, anew);
+	assert_true(together < anew / 10);
+	free(many);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -331,6 +473,11 @@ int main(void)
 		CASE(one_beyond_the_tables_is_free),
 		CASE(or_it_is_as_it_was),
 		CASE(but_another_one_may_have_it_by_then),
+		CASE(those_that_wait_share_a_block),
+		CASE(one_alone_gets_the_lowest),
+		CASE(or_the_block_with_most),
+		CASE(a_sweep_shows_what_ports_have),
+		CASE(many_are_chosen_by_one_look),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
