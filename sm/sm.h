@@ -47,8 +47,8 @@ struct vhca_sm_binding {
 	bool follow_lid;
 	/*
 	 * Bound: the vGUID shall have a LID of its own, by the ways to the hypervisor with this
-	 * port. Withdrawing frees that LID, whoever asked for it, unless keep_lid: then it stays
-	 * the vGUID's, for the report of its next owner.
+	 * port. Withdrawing frees that LID, whoever asked for it, and makes the vGUID nobody's,
+	 * unless keep_lid: then both stay as they are, for the report of its next owner.
 	 */
 	bool dynamic_lid, keep_lid;
 	/* Bound: its guest runs with it there, so that the party before has no claim to it. */

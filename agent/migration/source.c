@@ -447,9 +447,13 @@ static bool is_away_uncontested(const struct vhca_claim *c)
 
 static void end_claims(struct vhca_mig *m)
 {
+	struct vhca_claim *c = NULL;
+
 	note_vfs_there(m);
 	if (!m->res->attached) /* what was promised is over for both sides */
 		mig_leave_epoch(m, is_away_uncontested);
+	while (m->res->attached && (c = vhca_migration_claim(m, c)))
+		vhca_engine_pass_on(c);
 	mig_let_go(m);
 	m->failure = (struct vhca_error)VHCA_ERROR_INIT;
 	/* The domain is there all the same, and asks for VFs itself: nothing is left to do here. */

@@ -181,8 +181,9 @@ struct vhca_claim {
 	 */
 	bool withdrawn;
 	/*
-	 * Not 0: at this epoch it was withdrawn so that its dynamic LID stayed, and whoever ends
-	 * the claim while its identity is withheld has to free that.
+	 * Not 0: at this epoch it was withdrawn so that it stayed this host's at the SM, with its
+	 * dynamic LID if it has one, and whoever ends the claim while its identity is withheld has
+	 * to give that up.
 	 */
 	uint64_t kept_epoch;
 	/*

@@ -251,6 +251,11 @@ void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64
 /* Makes the epoch durable without using it: what is below is over. */
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
 /*
+ * The identity has its next owner, and the SM may not have heard of him: when the claim ends,
+ * nothing is said of it. Durable with the end of the claim.
+ */
+void vhca_engine_pass_on(struct vhca_claim *claim);
+/*
  * The claim's next epoch, for somebody else. Durable with the migration's next state, into whose
  * transaction the caller puts it.
  */

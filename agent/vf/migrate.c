@@ -87,6 +87,11 @@ void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64
 	give_back(e, claim, epoch, VHCA_CUSTODY_RESTORED);
 }
 
+void vhca_engine_pass_on(struct vhca_claim *claim)
+{
+	claim->kept_epoch = 0;
+}
+
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->arbitration_asked = true;

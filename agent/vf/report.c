@@ -150,20 +150,10 @@ uint64_t engine_put_report(struct vhca_engine *e, struct vhca_txn *txn, struct v
 }
 
 /*
- * The claim has withdrawn its identity and goes on without: its LID waits for the next owner, or
- * for its return.
- */
-void engine_note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
-{
-	if (vports_have(e, c->vf, VHCA_LID_DYNAMIC))
-		c->kept_epoch = c->epoch;
-}
-
-/*
  * What ends. An identity that is away was withdrawn when it left, and its epoch may be somebody
- * else's by now; but its LID was kept, and if nobody has come for it, nobody will. The epoch of
- * then says so: whoever came has a higher one, and the SM drops this. One that the SM was asked for
- * since would be given to nobody.
+ * else's by now; but it stayed this host's at the SM, and if nobody has come for it, nobody will.
+ * The epoch of then says so: whoever came has a higher one, and the SM drops this. One that the SM
+ * was asked for since would be given to nobody.
  */
 uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c)
 {

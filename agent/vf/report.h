@@ -17,8 +17,6 @@ uint64_t engine_put_report(struct vhca_engine *e, struct vhca_txn *txn, struct v
 uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c);
 /* The transaction is durable, or has failed. */
 void engine_release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable);
-/* The claim goes on without the identity that it has withdrawn. */
-void engine_note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c);
 /* With the VF's move to this state the SM is to hear of its vport, or of the LID that follows. */
 bool engine_lid_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
 		       enum vhca_vf_state to);

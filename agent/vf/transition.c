@@ -323,9 +323,12 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	if (vf->claim && to == VHCA_VF_FREE) {
 		put_end(txn, c, vf->claim);
 	} else if (vf->claim) {
-		/* Whether a port's guest comes back here, nobody knows: its LID is freed. */
+		/*
+		 * It goes on without its identity, which waits for its return or for the next
+		 * owner. Whether a port's guest comes back here, nobody knows: that is given up.
+		 */
 		if (becomes_away(vf, to) && vf->claim->custody != VHCA_CUSTODY_RESERVED)
-			engine_note_kept_lid(e, vf->claim);
+			vf->claim->kept_epoch = vf->claim->epoch;
 		engine_look_at_lid(e, vf->claim, to);
 		vhca_journal_claim(txn, vf->claim);
 	}

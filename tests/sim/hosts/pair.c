@@ -473,7 +473,7 @@ static void round_of_sm(struct pair *p, unsigned int h)
 {
 	bool hit = false;
 
-	if (p->sm_down) {
+	if (p->sm_down || p->unheard[h]) {
 		pair_sm_delay(&p->sm, h);
 		return;
 	}

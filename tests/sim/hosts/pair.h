@@ -23,6 +23,7 @@ struct pair {
 	bool fenced; /* there is an SM that fences */
 	struct pair_sm sm;
 	bool sm_down;
+	bool unheard[2];    /* what the agent of this host says does not reach the SM */
 	bool cut;	    /* the agents cannot reach each other... */
 	uint32_t silent_ms; /* ...and notice it after so long */
 	bool cut_handover;  /* one request is lost again and again */

@@ -106,6 +106,15 @@ static void move_lid(struct pair_sm *sm, const struct vhca_sm_binding *b)
 	sm->lid_at = b->port_guid;
 }
 
+/* As the plugin has it with [tickets] required. */
+static void move_ownership(struct pair_sm *sm, const struct vhca_sm_binding *b)
+{
+	if (!b->bound && b->keep_lid)
+		return;
+	sm->freed += !b->bound && sm->owner_at;
+	sm->owner_at = b->bound ? b->port_guid : 0;
+}
+
 /* The host where the port has this LID; 2 = none. */
 static unsigned int host_with(const struct pair_sm *sm, uint16_t lid)
 {
@@ -145,8 +154,10 @@ static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_
 							  b->port_guid);
 	int r = sim_sm_take(&sm->bindings, b, err);
 
-	if (r == 0 && !not_its_own)
+	if (r == 0 && !not_its_own) {
 		move_lid(sm, b);
+		move_ownership(sm, b);
+	}
 	return r;
 }
 

@@ -34,7 +34,9 @@ struct pair_sm {
 	struct sim_sm bindings;
 	uint64_t lid_at; /* the port to which the one dynamic LID leads; 0 = nobody has it */
 	unsigned int lids_given;
-	const char *lid_refusal;   /* why the SM moves no LID of a port; NULL = it does */
+	uint64_t owner_at;	 /* the port whose the one vGUID is, by tickets; 0 = nobody's... */
+	unsigned int freed;	 /* ...which it has become so often */
+	const char *lid_refusal; /* why the SM moves no LID of a port; NULL = it does */
 	unsigned int lids_changed; /* such moves that had something to do */
 	struct pair_sm_line lines[2];
 };
