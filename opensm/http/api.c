@@ -178,6 +178,27 @@ static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *
 
 /* ---- handlers ---- */
 
+/* Those that were allowed one, and are not on disk yet, count as those that wait for it do. */
+static int look_for_lid(const struct vhca_osm_api *api, struct vhca_osm_lid_move *move,
+			struct vhca_error *err)
+{
+	bool waits = false;
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < api->n_waiting; i++) {
+		const struct vhca_osm_lid_want *other = &api->waiting[i].want;
+
+		if (!api->waiting[i].moves || !other->is_new)
+			continue;
+		waits |= other->vguid == move->want.vguid;
+		n += other->vguid != move->want.vguid;
+	}
+	r = vhca_osm_mover_check(api->mover, move, n, err);
+	move->want.is_new = move->want.is_new && !waits;
+	return r;
+}
+
 /* What the LID is refused for is known before the binding changes. */
 static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 			struct vhca_osm_binding *b, const struct vhca_osm_proof *proof,
@@ -185,7 +206,7 @@ static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 {
 	struct vhca_osm_lid_move move = {.want = vhca_osm_wanted_dynamic(b)};
 	struct vhca_osm_eviction ev;
-	int r = vhca_osm_mover_check(api->mover, &move, err);
+	int r = look_for_lid(api, &move, err);
 
 	if (r == 0)
 		r = put_spoken(api, req, b, proof, 0, &ev, err);
@@ -254,7 +275,7 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 						     &err);
 	keeps_lid = keeps_lid || nothing;
 	if (r == 0 && !keeps_lid)
-		r = vhca_osm_mover_check(api->mover, &move, &err);
+		r = vhca_osm_mover_check(api->mover, &move, 0, &err);
 	if (r == 0 && !nothing)
 		r = vhca_osm_owners_withdraw(&api->owners, api->reports, by, vguid, epoch,
 					     port_guid, said_keep, &err);
@@ -384,7 +405,7 @@ static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request 
 	int r = 0;
 
 	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
-		r = vhca_osm_mover_check(api->mover, &move, err);
+		r = look_for_lid(api, &move, err);
 	if (r == 0)
 		r = vhca_osm_check_follow(table, b, relocation, &move, err);
 	if (r == 0)

@@ -86,7 +86,7 @@ void vhca_osm_api_forget_port(struct vhca_osm_service *service, struct vhca_osm_
 							  .port_guid = burial->port_guid,
 							  .dynamic = VHCA_OSM_LID_FREED}};
 
-		r = vhca_osm_mover_check(m, &move, &burial->err);
+		r = vhca_osm_mover_check(m, &move, 0, &burial->err);
 		if (r < 0 || (!move.changes && !vhca_osm_mover_has_queued(m, gone.vguids[i])))
 			continue;
 		r = vhca_osm_mover_queue(m, &move, on_freed, burial, &burial->err);

@@ -31,6 +31,7 @@ struct vhca_osm_lid_want {
 	uint64_t vguid;
 	uint16_t vport; /* there: the vport-th port after the HCA's own on the same switch */
 	enum vhca_osm_dynamic dynamic;
+	bool is_new; /* given: vhca_osm_mover_check() has promised the vGUID its first one */
 };
 
 /*
@@ -98,6 +99,7 @@ struct vhca_osm_lids_promised {
 	struct vhca_osm_lid_set lids;
 	size_t n;
 	size_t wanted; /* so many are still to be chosen, this one included */
+	size_t ahead;  /* and for so many that have come before it there have to be LIDs left */
 };
 
 /* One of several dynamic LIDs that are given, or freed, together. */

@@ -131,8 +131,11 @@ bool vhca_osm_mover_has_queued(const struct vhca_osm_mover *m, uint64_t vguid);
  */
 int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			struct vhca_osm_lid_plan *ret, struct vhca_error *err);
-/* The outcome alone. */
-int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+/*
+ * The outcome alone. A LID that it allows to be given is promised: it counts for the next ones, in
+ * the queue by want.is_new, which this sets, and before that as one of `promised`, other vGUIDs'.
+ */
+int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move, size_t promised,
 			 struct vhca_error *err);
 
 /* now: vhca_now_ms() scale. Blocking only as ops->remember() is. */

@@ -70,16 +70,6 @@ int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move
 	return make_plan(m, NULL, move, ret, err);
 }
 
-int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			 struct vhca_error *err)
-{
-	struct vhca_osm_lid_plan plan;
-	int r = vhca_osm_mover_plan(m, move, &plan, err);
-
-	vhca_osm_lid_plan_done(&plan);
-	return r;
-}
-
 /* ---- dynamic LIDs ---- */
 
 static bool is_given(const struct vhca_osm_entry *e)
@@ -87,9 +77,14 @@ static bool is_given(const struct vhca_osm_entry *e)
 	return e->move.want.dynamic == VHCA_OSM_LID_GIVEN;
 }
 
+static bool takes_lid(const struct vhca_osm_lid_move *move)
+{
+	return move->want.dynamic == VHCA_OSM_LID_GIVEN && move->changes && !move->pair.old_pf;
+}
+
 static void promise(struct vhca_osm_lids_promised *promised, const struct vhca_osm_entry *e)
 {
-	if (!is_given(e) || !e->move.changes || e->move.pair.old_pf)
+	if (!takes_lid(&e->move))
 		return;
 	vhca_osm_lid_set_add(&promised->lids, e->move.pair.lid[0]);
 	promised->n++;
@@ -106,6 +101,29 @@ static void look_at_promises(struct vhca_osm_mover *m)
 			promise(&m->promised, e);
 		else if (m->promised.n + m->promised.wanted < VHCA_OSM_LIDS_TOGETHER)
 			m->promised.wanted += is_given(e);
+}
+
+/* Of a vGUID whose LID is waited for already that counts, and not this one. */
+int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move, size_t promised,
+			 struct vhca_error *err)
+{
+	struct vhca_osm_lids_promised others = {.ahead = promised};
+	const struct vhca_osm_entry *e;
+	struct vhca_osm_lid_plan plan;
+	bool waits = false;
+	int r;
+
+	TAILQ_FOREACH (e, &m->queue, link)
+		if (is_given(e) && e->move.want.vguid == move->want.vguid)
+			waits |= e->move.want.is_new;
+		else if (e->planned)
+			promise(&others, e);
+		else
+			others.ahead += e->move.want.is_new;
+	r = make_plan(m, &others, move, &plan, err);
+	vhca_osm_lid_plan_done(&plan);
+	move->want.is_new = r == 0 && takes_lid(move) && !waits;
+	return r;
 }
 
 /* Is an earlier one of the same vGUID's LID on its way? What it will have then is not known yet. */

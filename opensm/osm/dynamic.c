@@ -134,6 +134,7 @@ static uint16_t free_lid(const osm_opensm_t *osm, struct vhca_osm_kept_snapshot 
 	struct vhca_osm_kept_lids *k = &kept->port_lids;
 	uint64_t sweeps = atomic_load(&kept->sweeps);
 	uint16_t highest = highest_lid(osm);
+	size_t ahead = promised ? promised->ahead : 0, n = 0;
 	const struct choice c = {.osm = osm,
 				 .ports = &k->has,
 				 .promised = promised,
@@ -143,6 +144,10 @@ static uint16_t free_lid(const osm_opensm_t *osm, struct vhca_osm_kept_snapshot 
 		*k = (struct vhca_osm_kept_lids){.looked = true, .at = sweeps};
 		add_port_lids(osm, &k->has);
 	}
+	for (size_t block = 0; n < ahead + 1 && block * VHCA_OSM_LFT_BLOCK <= c.highest; block++)
+		n += ahead ? (size_t)__builtin_popcountll(free_in_block(&c, block)) : 1;
+	if (n < ahead + 1)
+		return 0;
 	for (size_t block = 0; promised && block * VHCA_OSM_LFT_BLOCK <= c.highest; block++) {
 		uint64_t bits = promised->lids.bits[block] ? free_in_block(&c, block) : 0;
 
@@ -380,7 +385,7 @@ static int new_lid(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lids *
 		   const struct vhca_osm_lids_promised *promised, uint16_t *ret,
 		   struct vhca_error *err)
 {
-	size_t used = t->n + (promised ? promised->n : 0);
+	size_t used = t->n + (promised ? promised->n + promised->ahead : 0);
 	int r;
 
 	if (used >= t->max) {

@@ -87,11 +87,28 @@ class Storm(dynamic.Case):
     def test_no_more_than_there_may_be(self):
         """Who gets none changes nothing for the others."""
         self.manager(limit=10)
-        answers = self.storm(self.guests(15), 1)
+        answers = self.together([lambda v=v, h=h: self.report(v, h, 1) for v, h in self.guests(15).items()])
         self.assertEqual(sorted(answer[0] for answer in answers), [200] * 10 + [507] * 5)
         self.assertEqual({answer[1]["code"] for answer in answers if answer[0] != 200}, {"no_free_lid"})
         given = {vguid: (answer[1]["lid_move"]["lid"], host) for (vguid, host), answer in zip(self.guests(15).items(), answers) if answer[0] == 200}
         self.check_lids({vguid: host for vguid, (_, host) in given.items()}, [lid for lid, _ in given.values()])
+        self.end()
+
+    def test_no_report_that_gets_none_is_taken(self):
+        """The look before a report counts those that wait: who would get no LID hears so before his report is on disk."""
+        self.manager(limit=10)
+        guests, answers = self.guests(15), []
+        self.steer("pause")
+        asked = threading.Thread(target=lambda: answers.extend(self.together([lambda v=v, h=h: self.report(v, h, 1) for v, h in guests.items()])))
+        asked.start()
+        fabric.wait_for("ten wait", lambda: self.moves()["queued"] == 10, 60)
+        given = {vguid for vguid in guests if self.sm.api.call("GET", f"/v1/bindings/{vguid}")[0] == 200}
+        self.steer("resume")
+        asked.join()
+        self.assertEqual(len(given), 10)
+        self.assertEqual([(answer[0] == 200, answer[1].get("code")) for answer in answers],
+                         [(vguid in given, None if vguid in given else "no_free_lid") for vguid in guests])
+        self.assertEqual({v for v in guests if self.sm.api.call("GET", f"/v1/bindings/{v}")[0] == 200}, given)
         self.end()
 
     def test_a_switch_that_loses_them(self):

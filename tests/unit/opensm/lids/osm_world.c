@@ -57,7 +57,7 @@ static int resolve_given(const struct world *w, const struct vhca_osm_lid_want *
 					  .old_pf = w->pf[lid]};
 	if (lid)
 		return w->pf[lid] == want->port_guid;
-	if (w->limit && count_given(w) + (promised ? promised->n : 0) >= w->limit)
+	if (w->limit && count_given(w) + (promised ? promised->n + promised->ahead : 0) >= w->limit)
 		return refuse(err, "no_free_lid");
 	for (lid = 1; lid < WORLD_LIDS - 1; lid++)
 		if (!w->owner[lid] && !(promised && vhca_osm_lid_set_has(&promised->lids, lid)))
@@ -418,7 +418,7 @@ void world_check_and_queue(struct world *w, uint16_t lid, uint64_t port)
 	struct vhca_osm_lid_move move = {.want = {.lid = lid, .port_guid = port},
 					 .mode = VHCA_OSM_SKYLINE};
 
-	assert_int_equal(vhca_osm_mover_check(w->m, &move, NULL), 0);
+	assert_int_equal(vhca_osm_mover_check(w->m, &move, 0, NULL), 0);
 	assert_int_equal(vhca_osm_mover_queue(w->m, &move, on_answer, w, NULL), 0);
 }
 

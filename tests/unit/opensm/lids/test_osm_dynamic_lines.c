@@ -382,6 +382,25 @@ static void or_the_block_with_most(void **state)
 		choose(&promised, (uint16_t)(252 + i));
 }
 
+/* Those who have come before have not chosen theirs yet. */
+static void some_are_left_for_those_before(void **state)
+{
+	struct vhca_osm_lids_promised promised = {.ahead = 2};
+	const struct vhca_osm_lid_want given = {
+		.vguid = VGUID, .port_guid = PF_GUID, .dynamic = VHCA_OSM_LID_GIVEN};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_lid_pair pair;
+
+	(void)state;
+	for (uint16_t lid = 1; lid < TABLES_LFT; lid++)
+		tables.osm.sm.lid_mgr.used_lids[lid] = lid != 60 && lid != 70 && lid != 71;
+	choose(&promised, 60);
+	promised = (struct vhca_osm_lids_promised){.ahead = 3};
+	assert_true(vhca_osm_dynamic_resolve(&tables.osm, &rows, &kept, &given, &promised, &pair,
+					     &err) < 0);
+	assert_string_equal(err.code, "no_free_lid");
+}
+
 /* A port that came in a sweep, although its LID is not reserved yet. */
 static void a_sweep_shows_what_ports_have(void **state)
 {
@@ -476,6 +495,7 @@ int main(void)
 		CASE(those_that_wait_share_a_block),
 		CASE(one_alone_gets_the_lowest),
 		CASE(or_the_block_with_most),
+		CASE(some_are_left_for_those_before),
 		CASE(a_sweep_shows_what_ports_have),
 		CASE(many_are_chosen_by_one_look),
 	};

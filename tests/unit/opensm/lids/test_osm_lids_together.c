@@ -244,6 +244,56 @@ static void the_limit_is_for_all_of_them(void **state)
 	check_given(w, 5);
 }
 
+static int look(const struct world *w, size_t vguid, size_t promised, struct vhca_osm_lid_move *ret,
+		struct vhca_error *err)
+{
+	*ret = (struct vhca_osm_lid_move){.want = {.vguid = VGUID(vguid),
+						   .port_guid = PORT(0, 0),
+						   .dynamic = VHCA_OSM_LID_GIVEN}};
+	return vhca_osm_mover_check(w->m, ret, promised, err);
+}
+
+static void on_given(void *arg, const struct vhca_osm_lid_move *move, const struct vhca_error *err)
+{
+	(void)move;
+	*(size_t *)arg += !err;
+}
+
+static void check_refused(const struct world *w, size_t vguid, size_t promised)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_lid_move move;
+
+	assert_true(look(w, vguid, promised, &move, &err) < 0);
+	assert_string_equal(err.code, "no_free_lid");
+	assert_false(move.want.is_new);
+}
+
+/* A look before a report promises a LID: no more are promised than there may be. */
+static void a_look_that_allows_one_promises_it(void **state)
+{
+	struct world *w = *state;
+	struct vhca_osm_lid_move move;
+	size_t given = 0;
+
+	w->limit = 3;
+	check_refused(w, 2, 3); /* whose reports are not on disk yet */
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(look(w, i, 0, &move, NULL), 0);
+		assert_true(move.want.is_new);
+		assert_int_equal(vhca_osm_mover_queue(w->m, &move, on_given, &given, NULL), 0);
+	}
+	check_refused(w, 3, 0);
+	assert_int_equal(look(w, 1, 0, &move, NULL), 0); /* who asks again has his already */
+	assert_false(move.want.is_new);
+	vhca_osm_mover_run(w->m, 0);
+	vhca_osm_mover_run(w->m, 1);
+	assert_int_equal(given, 3);
+	check_refused(w, 3, 0);
+	w->limit = 4;
+	assert_int_equal(look(w, 3, 0, &move, NULL), 0);
+}
+
 static void they_wait_for_moves_and_moves_for_them(void **state)
 {
 	struct world *w = *state;
@@ -306,6 +356,7 @@ int main(void)
 		CASE(a_port_alone_is_looked_for_in_time),
 		CASE(of_one_vguid_they_go_in_order),
 		CASE(the_limit_is_for_all_of_them),
+		CASE(a_look_that_allows_one_promises_it),
 		CASE(they_wait_for_moves_and_moves_for_them),
 		CASE(a_sweep_makes_them_plan_anew),
 	};

@@ -122,7 +122,7 @@ static void wrong_requests_are_refused_at_once(void **state)
 	assert_true(vhca_osm_mover_submit(w->m, &want, no_answer, w, &err) < 0);
 	assert_string_equal(err.code, "unknown_lid");
 	want = (struct vhca_osm_lid_move){.want = {.lid = 1, .port_guid = 99}};
-	assert_true(vhca_osm_mover_check(w->m, &want, &err) < 0);
+	assert_true(vhca_osm_mover_check(w->m, &want, 0, &err) < 0);
 	assert_string_equal(err.code, "unknown_port");
 	vhca_osm_mover_run(w->m, 0);
 	assert_int_equal(w->answers, 0);
@@ -133,7 +133,7 @@ static void a_plan_does_nothing(void **state)
 	struct world *w = *state;
 	struct vhca_osm_lid_move want = {.want = {.lid = 1, .port_guid = PORT_B}};
 
-	assert_int_equal(vhca_osm_mover_check(w->m, &want, NULL), 0);
+	assert_int_equal(vhca_osm_mover_check(w->m, &want, 0, NULL), 0);
 	assert_true(want.changes);
 	assert_int_equal(want.cost.lft_smps, 4);
 	assert_int_equal(w->remembered + w->sent, 0);
