@@ -20,6 +20,7 @@ struct vhca_osm_binding vhca_osm_own_port_of(const struct vhca_osm_subnet *subne
 
 	b.own_port = b.vguid != b.port_guid &&
 		     (had || subnet->ops->find_port(subnet->ctx, b.vguid, &info));
+	b.had_port = !b.own_port && old && (old->own_port || old->had_port);
 	return b;
 }
 
@@ -66,11 +67,12 @@ void vhca_osm_own_ports_found(const struct vhca_osm_subnet *subnet, struct vhca_
 			vhca_log_warning("%s is a port of the subnet, and bound to port %s: its "
 					 "keys stay there",
 					 VHCA_GUID_STR(b.vguid), VHCA_GUID_STR(b.port_guid));
-		if (b.own_port == !physical)
+		if (b.own_port == !physical && !b.had_port)
 			continue;
 		/* What was taken for a guest's while a sweep had not found its host is taken back.
 		 */
 		b.own_port = !physical;
+		b.had_port = false;
 		if (vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, &err) < 0)
 			vhca_log_error("%s; its keys stay at port %s", err.msg,
 				       VHCA_GUID_STR(b.port_guid));

@@ -100,7 +100,7 @@ static void put_pkeys(struct text *t, const uint16_t *pkeys, size_t n)
 
 /*
  * "b VGUID EPOCH PORT", as of a tombstone, "t" or "n"; "v", of a tombstone "w", if the vGUID's keys
- * are, or were, at a port of its own.
+ * are, or were, at a port of its own; "h" if they were before it was bound anew.
  */
 static void put_owner(struct text *t, const char *word, const struct vhca_osm_binding *b)
 {
@@ -133,7 +133,7 @@ static size_t put_bindings(struct text *t, const struct vhca_osm_table *table)
 
 		if (b->withdrawn || !reserve_line(t, b->n_pkeys))
 			continue;
-		put_owner(t, b->own_port ? "v " : "b ", b);
+		put_owner(t, b->own_port ? "v " : b->had_port ? "h " : "b ", b);
 		put_string(t, " ");
 		put_decimal(t, b->gid_index);
 		put_string(t, " ");
@@ -298,7 +298,9 @@ static int load_tombstone(const struct line *l, struct vhca_osm_table *t, struct
 static int load_binding(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
 {
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
-	struct vhca_osm_binding b = {.pkeys = pkeys, .own_port = l->field[0][0] == 'v'};
+	struct vhca_osm_binding b = {.pkeys = pkeys,
+				     .own_port = l->field[0][0] == 'v',
+				     .had_port = l->field[0][0] == 'h'};
 	uint32_t gid_index, lid;
 	size_t n;
 
@@ -401,9 +403,9 @@ static int load_line(const struct line *l, struct vhca_osm_table *t, struct vhca
 		const char *word;
 		int (*load)(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err);
 	} kinds[] = {{"t", load_tombstone}, {"w", load_tombstone}, {"n", load_tombstone},
-		     {"b", load_binding},   {"v", load_binding},   {"m", load_member},
-		     {"i", load_inherited}, {"o", load_other},	   {"u", load_doubt},
-		     {"d", load_doubt},	    {"p", load_pin}};
+		     {"b", load_binding},   {"v", load_binding},   {"h", load_binding},
+		     {"m", load_member},    {"i", load_inherited}, {"o", load_other},
+		     {"u", load_doubt},	    {"d", load_doubt},	   {"p", load_pin}};
 
 	for (size_t i = 0; l->n && i < VHCA_ARRAY_SIZE(kinds); i++)
 		if (strcmp(l->field[0], kinds[i].word) == 0)

@@ -284,8 +284,9 @@ static bool same_owner(const struct vhca_osm_owner *a, const struct vhca_osm_own
 static bool same_report(const struct vhca_osm_binding *a, const struct vhca_osm_binding *b)
 {
 	return !a->withdrawn && a->epoch == b->epoch && a->port_guid == b->port_guid &&
-	       a->own_port == b->own_port && same_owner(&a->owner, &b->owner) &&
-	       a->gid_index == b->gid_index && a->lid == b->lid && a->n_pkeys == b->n_pkeys &&
+	       a->own_port == b->own_port && a->had_port == b->had_port &&
+	       same_owner(&a->owner, &b->owner) && a->gid_index == b->gid_index &&
+	       a->lid == b->lid && a->n_pkeys == b->n_pkeys &&
 	       (a->n_pkeys == 0 || memcmp(a->pkeys, b->pkeys, a->n_pkeys * sizeof(*a->pkeys)) == 0);
 }
 
@@ -507,6 +508,8 @@ static void make_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b,
 	struct tombstones *g = &t->tombstones[b->never_bound];
 
 	b->withdrawn = true;
+	b->own_port |= b->had_port;
+	b->had_port = false;
 	b->gid_index = b->lid = b->n_pkeys = 0;
 	b->owner.kept = false; /* as the file has it */
 	b->owner.other_port = 0;

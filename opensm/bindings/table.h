@@ -64,6 +64,8 @@ struct vhca_osm_binding {
 	bool never_bound; /* a tombstone, and nothing was known of the vGUID before */
 	/* a port of the subnet has, of a tombstone: had, the vGUID as its own: its keys' place */
 	bool own_port;
+	/* of one that is bound anew: it had such a port before, and none has been found since */
+	bool had_port;
 	struct vhca_osm_owner owner;
 	uint16_t n_pkeys;
 	uint16_t *pkeys; /* in the order of the guest's table */

@@ -537,7 +537,8 @@ int vhca_osm_owners_name(struct vhca_osm_owners *owners, uint64_t vguid, uint64_
 	const struct vhca_osm_binding parked = {.vguid = vguid,
 						.epoch = known ? known->epoch : 0,
 						.port_guid = port_guid,
-						.own_port = known && known->own_port};
+						.own_port = known &&
+							    (known->own_port || known->had_port)};
 	int r = 0;
 
 	drop_bid(owners, vguid);

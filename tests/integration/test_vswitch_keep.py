@@ -103,6 +103,16 @@ class GivenBack(Case):
         self.assertNotEqual(self.all_reached(sm)[VGUID], lid)
         self.end()
 
+    def test_of_a_guest_that_was_bound_in_vain(self):
+        """It was withdrawn again before a sweep has found its port, which was there before."""
+        sm = self.begin()
+        self.ends(sm, VGUID, 1)
+        fattree.heavy_sweep(sm)
+        self.check(sm.api.bind(VGUID, 2, 5, [], gid_index=0), 200)
+        self.check(sm.api.withdraw(VGUID, 2), 200)
+        self.given_back(sm, VGUID)
+        self.end()
+
     def test_of_a_node_that_does_not_come_back(self):
         """Somebody says so: its PF's goes, too, and those of VFs without guests; others stay."""
         sm, pf = self.begin(), fabric.port_guid(5)

@@ -227,12 +227,59 @@ static void a_tombstone_knows_it(void **state)
 	assert_int_equal(vhca_osm_state_parse(text, u, NULL), 0);
 	assert_true(vhca_osm_table_find(u, GUID_1)->own_port);
 	f.there = false;
-	put(&f, u, 3, HCA_A);
-	assert_false(vhca_osm_table_find(u, GUID_1)->own_port);
-	assert_int_equal(vhca_osm_table_withdraw(u, GUID_1, 3, HCA_A, NULL), 0);
-	assert_false(vhca_osm_table_find(u, GUID_1)->own_port);
+	put(&f, u, 3, HCA_B); /* as any guest that starts again */
+	assert_true(key_at(u) == HCA_B);
 	(void)vhca_osm_table_free(t);
 	(void)vhca_osm_table_free(u);
+}
+
+/* Bound anew, and withdrawn before a sweep has found its port again. */
+static void so_does_one_that_was_bound_in_vain(void **state)
+{
+	struct vhca_osm_table *t = new_table(), *u = new_table();
+	struct fake f = {.there = true, .behind = HCA_A};
+	VHCA_AUTO_FREE char *text = NULL;
+	uint64_t revision;
+	size_t len;
+
+	(void)state;
+	put(&f, t, 1, HCA_A);
+	assert_int_equal(vhca_osm_table_withdraw(t, GUID_1, 2, HCA_A, NULL), 0);
+	f.there = false;
+	put(&f, t, 3, HCA_B);
+	revision = vhca_osm_table_revision(t);
+	put(&f, t, 3, HCA_B);
+	assert_int_equal(vhca_osm_table_revision(t), revision);
+	put(&f, t, 4, HCA_A);
+	assert_false(vhca_osm_table_find(t, GUID_1)->own_port);
+	assert_int_equal(vhca_osm_table_own_ports_at(t, HCA_A), 0);
+	assert_int_equal(vhca_osm_state_format(t, &text, &len), 0);
+	assert_non_null(strstr(text, "\nh 0x02c9ab0000000001 4 0x0002c90300000a01 0 0 0x8001\n"));
+	assert_int_equal(vhca_osm_state_parse(text, u, NULL), 0);
+	assert_true(key_at(u) == HCA_A);
+	assert_int_equal(vhca_osm_table_withdraw(u, GUID_1, 4, HCA_A, NULL), 0);
+	assert_true(vhca_osm_table_find(u, GUID_1)->own_port);
+	assert_false(vhca_osm_table_find(u, GUID_1)->had_port);
+	(void)vhca_osm_table_free(t);
+	(void)vhca_osm_table_free(u);
+}
+
+/* What was taken for a guest's is none's: the port's owner keeps its LID. */
+static void a_physical_port_was_never_a_guests(void **state)
+{
+	struct vhca_osm_table *t = new_table();
+	struct fake f = {.there = true, .behind = HCA_A};
+
+	(void)state;
+	put(&f, t, 1, HCA_A);
+	assert_int_equal(vhca_osm_table_withdraw(t, GUID_1, 2, HCA_A, NULL), 0);
+	f.there = false;
+	put(&f, t, 3, HCA_A);
+	f.there = f.physical = true;
+	vhca_osm_own_ports_found(&(struct vhca_osm_subnet){&fake_ops, &f}, t);
+	assert_int_equal(vhca_osm_table_withdraw(t, GUID_1, 3, HCA_A, NULL), 0);
+	assert_false(vhca_osm_table_find(t, GUID_1)->own_port);
+	(void)vhca_osm_table_free(t);
 }
 
 static void its_state_is_its_place(void **state)
@@ -275,6 +322,8 @@ int main(void)
 		cmocka_unit_test(keys_wait_for_a_port_that_is_away),
 		cmocka_unit_test(a_restart_knows_it),
 		cmocka_unit_test(a_tombstone_knows_it),
+		cmocka_unit_test(so_does_one_that_was_bound_in_vain),
+		cmocka_unit_test(a_physical_port_was_never_a_guests),
 		cmocka_unit_test(its_state_is_its_place),
 	};
 
