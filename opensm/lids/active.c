@@ -88,9 +88,6 @@ static void wait_for_more(const struct vhca_osm_mover *m, struct vhca_osm_entry 
 {
 	uint64_t until = m->now + m->ops->timeout_ms(m->ctx);
 
-	if (e->move.missing >= e->seen)
-		return;
-	e->seen = e->move.missing;
 	if (until > e->latest)
 		until = e->latest;
 	if (until > e->until)
@@ -102,19 +99,20 @@ static bool is_late(const struct vhca_osm_mover *m, const struct vhca_osm_entry 
 	return m->now >= e->until;
 }
 
-/* So many are missing. */
-static void go_on(struct vhca_osm_mover *m, struct vhca_osm_entry *e, size_t missing)
+/* So many are missing. answered: fewer than before are, of all that were sent together. */
+static void go_on(struct vhca_osm_mover *m, struct vhca_osm_entry *e, size_t missing, bool answered)
 {
 	bool late = is_late(m, e), done;
 
-	e->move.missing = missing;
+	answered |= missing < e->seen;
+	e->move.missing = e->seen = missing;
 	done = missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
 	if (done || (late && e->sendings == SENDINGS)) {
 		end_active(m, e);
 	} else if (late) {
 		e->sendings++;
 		e->until = m->now + m->ops->timeout_ms(m->ctx);
-	} else {
+	} else if (answered) {
 		wait_for_more(m, e);
 	}
 }
@@ -131,7 +129,7 @@ static void look(struct vhca_osm_mover *m, struct vhca_osm_entry *e)
 			send(m, e);
 		return;
 	}
-	go_on(m, e, missing(m, e, late && e->sendings < SENDINGS));
+	go_on(m, e, missing(m, e, late && e->sendings < SENDINGS), false);
 }
 
 /* ---- dynamic LIDs, all at once ---- */
@@ -150,11 +148,14 @@ static bool is_dynamic(const struct vhca_osm_entry *e)
 	return e->move.changes && e->move.pair.dynamic;
 }
 
-/* To look at each alone would be to look at the same blocks again and again. */
+/*
+ * To look at each alone would be to look at the same blocks again and again. The block of one waits
+ * behind those of others: that is no reason to send it again.
+ */
 static void look_at_lids(struct vhca_osm_mover *m)
 {
 	struct vhca_osm_entry *e, *next;
-	size_t n = 0, i = 0;
+	size_t n = 0, i = 0, before = m->lids_missing;
 
 	TAILQ_FOREACH (e, &m->active, link)
 		if (is_dynamic(e))
@@ -163,7 +164,8 @@ static void look_at_lids(struct vhca_osm_mover *m)
 	for (e = TAILQ_FIRST(&m->active); i < n; e = next) {
 		next = TAILQ_NEXT(e, link);
 		if (is_dynamic(e)) {
-			go_on(m, e, m->parts[i].blocks + m->parts[i].ports);
+			go_on(m, e, m->parts[i].blocks + m->parts[i].ports,
+			      m->lids_missing < before);
 			i++;
 		}
 	}
@@ -181,8 +183,10 @@ void vhca_osm_active_look(struct vhca_osm_mover *m)
 			look(m, e);
 	}
 	look_at_lids(m);
-	if (TAILQ_EMPTY(&m->active))
-		vhca_osm_gate_leave(m->gate);
+	if (!TAILQ_EMPTY(&m->active))
+		return;
+	m->lids_missing = 0; /* what is left of it is the sweeps' */
+	vhca_osm_gate_leave(m->gate);
 }
 
 static void activate(struct vhca_osm_mover *m, struct vhca_osm_entry *e)

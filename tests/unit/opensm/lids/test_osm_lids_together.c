@@ -173,8 +173,8 @@ static void a_lost_block_concerns_its_own_lids(void **state)
 	assert_in_range(others, 1, 59);
 	assert_int_equal(world_stats(w).applied, others);
 	assert_int_equal(world_stats(w).under_way, 60 - others);
-	vhca_osm_mover_run(w->m, TIMEOUT);
-	vhca_osm_mover_run(w->m, 2 * TIMEOUT);
+	vhca_osm_mover_run(w->m, 1 + TIMEOUT);
+	vhca_osm_mover_run(w->m, 1 + 2 * TIMEOUT);
 	assert_int_equal(world_stats(w).lost, 60 - others);
 	assert_int_equal(w->got.missing, 2);
 	assert_int_equal(w->answers, 60);
@@ -188,6 +188,29 @@ static void a_lost_block_concerns_its_own_lids(void **state)
 	w->lost_blocks[1] = 0;
 	vhca_osm_mover_run(w->m, 2 * TIMEOUT);
 	assert_int_equal(world_stats(w).repaired, 1);
+}
+
+/* Whose block waits behind the others is not late while these are answered. */
+static void an_answer_to_one_counts_for_all(void **state)
+{
+	struct world *w = *state;
+
+	w->lost_blocks[0] = w->lost_blocks[1] = 1; /* each is missing at one switch, or more */
+	w->lost_blocks[2] = 4;
+	give_many(w, 0, 100);
+	vhca_osm_mover_run(w->m, 0);
+	assert_int_equal(world_stats(w).under_way, 100);
+	for (uint64_t now = TIMEOUT / 2; now < 2 * TIMEOUT; now += TIMEOUT / 2) {
+		w->lost_blocks[2]--;
+		vhca_osm_mover_run(w->m, now);
+		assert_int_equal(w->resent, 0);
+	}
+	vhca_osm_mover_run(w->m, 2 * TIMEOUT);
+	assert_int_equal(w->resent, 0);
+	vhca_osm_mover_run(w->m, 3 * TIMEOUT); /* no answer for as long, and no more patience */
+	assert_int_equal(w->resent, 100);
+	vhca_osm_mover_run(w->m, 4 * TIMEOUT);
+	assert_int_equal(world_stats(w).lost, 100);
 }
 
 /* Of a port's answer OpenSM does not tell: it is looked for now and then, not all the time. */
@@ -353,6 +376,7 @@ int main(void)
 		CASE(a_slow_disk_makes_nobody_late),
 		CASE(nor_does_the_file_of_those_that_are_undone),
 		CASE(a_lost_block_concerns_its_own_lids),
+		CASE(an_answer_to_one_counts_for_all),
 		CASE(a_port_alone_is_looked_for_in_time),
 		CASE(of_one_vguid_they_go_in_order),
 		CASE(the_limit_is_for_all_of_them),
