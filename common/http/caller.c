@@ -261,18 +261,20 @@ static void tell(const struct vhca_http_request *req, enum vhca_log_level level,
 
 /*
  * Thousands of agents report again when the subnet manager is another one, and nobody has decided
- * on what they say: only what they may not is told. Whatever was done is told; what was refused,
- * which costs a caller nothing and changes nothing, so often a minute.
+ * on what they say: only what they may not is told. Whatever was done is told, and what has failed
+ * here, perhaps in the middle; what was refused, which costs a caller nothing and changes nothing,
+ * so often a minute.
  */
 void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 {
 	bool reads = strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0;
 	bool report = req->role >= VHCA_CALLER_AGENT && status != MHD_HTTP_FORBIDDEN;
+	bool refused = status >= MHD_HTTP_BAD_REQUEST && status < MHD_HTTP_INTERNAL_SERVER_ERROR;
 	char path[PATH_SHOWN + 4], text[16];
 
 	if (reads || !req->who[0]) /* not let in */
 		return;
-	if (!report && status >= MHD_HTTP_BAD_REQUEST &&
+	if (!report && refused &&
 	    !vhca_ratelimit_allows(&req->srv->refusals, req->who, vhca_now_ms()))
 		return;
 	(void)snprintf(text, sizeof(text), "%u", status);

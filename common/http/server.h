@@ -12,8 +12,8 @@
  * gone, the reply is dropped.
  *
  * Each change (whatever is no GET) of one who was let in leaves a line in the log when it is
- * answered: "audit: NAME (ROLE, FROM) METHOD PATH: STATUS CODE". Of those that were refused at most
- * 30 of one name a minute: "audit: NAME: 970 more refusals in a minute".
+ * answered: "audit: NAME (ROLE, FROM) METHOD PATH: STATUS CODE". Of those that were refused (4xx)
+ * at most 30 of one name a minute: "audit: NAME: 970 more refusals in a minute".
  */
 #include <stdbool.h>
 #include <stddef.h>

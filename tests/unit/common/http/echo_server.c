@@ -58,6 +58,16 @@ static void on_error(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_error(req, &err);
 }
 
+/* What has failed, perhaps in the middle. */
+static void on_failure(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)ctx;
+	(void)vhca_error_set(&err, VHCA_ERR_INTERNAL, "disk_full", 0, "half of it is written");
+	vhca_http_reply_error(req, &err);
+}
+
 static void on_big(void *ctx, struct vhca_http_request *req)
 {
 	struct json_object *reply = json_object_new_object();
@@ -92,6 +102,7 @@ const struct vhca_http_route echo_server_routes[] = {
 	{"GET", "/v1/late", VHCA_CALLER_NOBODY, on_late, "wait"},
 	{"POST", "/v1/late", VHCA_CALLER_NOBODY, on_late},
 	{"DELETE", "/v1/error", VHCA_CALLER_NOBODY, on_error},
+	{"DELETE", "/v1/failure", VHCA_CALLER_NOBODY, on_failure},
 	{"GET", "/v1/big", VHCA_CALLER_NOBODY, on_big},
 	{"GET", "/metrics", VHCA_CALLER_NOBODY, on_text},
 	{"GET", "/openapi.json", VHCA_CALLER_NOBODY, on_document},

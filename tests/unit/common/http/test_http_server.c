@@ -303,7 +303,7 @@ static void garbage_does_no_harm(void **state)
 #define REFUSED 500
 
 static struct {
-	unsigned int done, refused, more;
+	unsigned int done, failed, refused, more;
 } told;
 
 static void on_log(enum vhca_log_level level, const char *msg)
@@ -311,6 +311,7 @@ static void on_log(enum vhca_log_level level, const char *msg)
 	if (strncmp(msg, "audit: ", 7) != 0 || level > VHCA_LOG_NOTICE)
 		return;
 	told.done += strstr(msg, "PUT /v1/echo: 200") != NULL;
+	told.failed += strstr(msg, "DELETE /v1/failure: 500 disk_full") != NULL;
 	told.refused += strstr(msg, "DELETE /v1/error: 409 vf_busy") != NULL;
 	if (strstr(msg, " more refusals in a minute"))
 		told.more += (unsigned int)strtoul(strrchr(msg, ':') + 1, NULL, 10);
@@ -325,11 +326,15 @@ static void a_loop_of_refusals_does_not_fill_the_log(void **state)
 		assert_int_equal(echo_server_ask(f, "DELETE /v1/error HTTP/1.1", NULL, NULL), 409);
 	for (unsigned int i = 0; i < 2 * VHCA_RATELIMIT_LINES; i++)
 		assert_int_equal(echo_server_ask(f, "PUT /v1/echo HTTP/1.1", "{}", NULL), 200);
+	for (unsigned int i = 0; i < 2 * VHCA_RATELIMIT_LINES; i++)
+		assert_int_equal(echo_server_ask(f, "DELETE /v1/failure HTTP/1.1", NULL, NULL),
+				 500);
 	f->srv = vhca_http_server_free(f->srv);
 	vhca_log_set_sink(NULL);
 	assert_int_equal(told.refused, VHCA_RATELIMIT_LINES);
 	assert_int_equal(told.more, REFUSED - VHCA_RATELIMIT_LINES);
-	assert_int_equal(told.done, 2 * VHCA_RATELIMIT_LINES); /* whatever was done */
+	assert_int_equal(told.done, 2 * VHCA_RATELIMIT_LINES);	 /* whatever was done */
+	assert_int_equal(told.failed, 2 * VHCA_RATELIMIT_LINES); /* or may have been */
 }
 
 int main(void)
