@@ -190,10 +190,12 @@ static void on_job(void *arg)
 	truth_before_effect(&it->truth, iso_vf_at(it, job->vf->bdf),
 			    vhca_effect_to_string(job->effect));
 	it->stats.scrubs += job->effect == VHCA_EFFECT_SCRUB;
+	it->begun[vf_of(job->vf)]--;
 	it->truth.vfs[vf_of(job->vf)].asking = job->effect == VHCA_EFFECT_REREQUEST_GUID;
 	if (!breaks(it, job))
 		vhca_host_job_work(job);
 	it->truth.vfs[vf_of(job->vf)].asking = false;
+	truth_written(&it->truth, vf_of(job->vf));
 	if (job->effect == VHCA_EFFECT_REREQUEST_GUID &&
 	    (job->result.rc < 0 || it->dying || job->vf->state == VHCA_VF_FREE))
 		truth_taint(&it->truth, vf_of(job->vf)); /* what was asked for may still be there */
@@ -217,6 +219,7 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	} else {
 		job = vhca_host_job_new(NULL, "", vhca_engine_model(it->engine), vf, effect);
 		assert(job);
+		it->begun[vf_of(vf)]++;
 		job->engine = it->engine;
 		job->at.rtnl = &it->rtnl;
 		job->at.kept = it->kept;
@@ -396,8 +399,10 @@ void iso_kill(struct iso *it)
 	it->die_in = 0;
 	drop_commits(it);
 	vtime_drop_agent();
-	for (unsigned int v = 0; v < HW_VFS; v++)
+	for (unsigned int v = 0; v < HW_VFS; v++) {
 		it->truth.vfs[v].calling = false;
+		it->truth.vfs[v].late = it->begun[v] = 0;
+	}
 	truth_delay(&it->truth);
 	it->engine = vhca_engine_free(it->engine);
 	vtime_drop_agent(); /* the answers to those who waited */

@@ -111,6 +111,7 @@ struct iso {
 	char boot_id[VHCA_UUID_STRLEN];
 	struct vhca_identity_kept *kept; /* the strand's */
 	uint64_t strand_ms;		 /* when the PF's strand is free again */
+	unsigned int begun[HW_VFS];	 /* effects on it that wait for the strand */
 	TAILQ_HEAD(, iso_commit) commits;
 	uint64_t sm_answer_ms; /* completions come in order */
 	unsigned int fail_commits;

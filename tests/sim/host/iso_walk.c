@@ -201,8 +201,8 @@ static void step_swap(struct iso *it)
 	memcpy(vfs[a].bdf, vfs[b].bdf, sizeof(bdf));
 	memcpy(vfs[b].bdf, bdf, sizeof(bdf));
 	truth_reload(&it->truth);
-	truth_taint(&it->truth, a);
-	truth_taint(&it->truth, b);
+	truth_moved(&it->truth, a, it->begun[a]);
+	truth_moved(&it->truth, b, it->begun[b]);
 	iso_tell_inventory(it);
 }
 

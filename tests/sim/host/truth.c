@@ -135,10 +135,11 @@ static void query(struct truth *t, sqlite3_stmt *st, void (*fn)(struct truth *t,
 	assert(sqlite3_reset(st) == SQLITE_OK);
 }
 
+/* In detaching, too: what its own guest took out of quarantine is asked for, not stripped. */
 static bool is_meant(const struct truth *t, unsigned int v)
 {
 	return truth_in_state(t, v, "claimed") || truth_in_state(t, v, "programmed") ||
-	       truth_in_state(t, v, "attached");
+	       truth_in_state(t, v, "attached") || truth_in_state(t, v, "detaching");
 }
 
 static bool is_his(const struct truth *t, unsigned int v, int d)
@@ -220,7 +221,8 @@ static bool is_given(const struct truth *t, unsigned int v)
 /* Nothing of the taint is left. */
 static bool in_order(const struct truth *t, unsigned int v)
 {
-	return !t->vfs[v].foreign && !card_of(t)->is_loose(t, v) && !wrong(t, v) &&
+	return !t->vfs[v].late && !t->vfs[v].foreign && !card_of(t)->is_loose(t, v) &&
+	       !wrong(t, v) &&
 	       (is_given(t, v) ? card_of(t)->matches_claim(t, v)
 			       : truth_clean(t, v) ||
 					 (t->rows[v].claimed && card_of(t)->matches_claim(t, v)));
@@ -238,6 +240,17 @@ void truth_taint(struct truth *t, unsigned int v)
 {
 	excuse(t, v);
 	t->vfs[v].drifted = true;
+}
+
+void truth_moved(struct truth *t, unsigned int v, unsigned int late)
+{
+	truth_taint(t, v);
+	t->vfs[v].late = late;
+}
+
+void truth_written(struct truth *t, unsigned int v)
+{
+	t->vfs[v].late -= t->vfs[v].late > 0;
 }
 
 void truth_call_hangs(struct truth *t, unsigned int v, bool hangs)

@@ -66,6 +66,8 @@ struct truth {
 		bool tainted, drifted;
 		bool calling; /* a call at libvirt hangs: nobody can be asked to let go of it */
 		bool asking;  /* the agent has the SM asked for an address of the VF's own */
+		/* effects that were begun for another PCI address here, and have yet to write */
+		unsigned int late;
 		uint64_t left_ms;
 	} vfs[HW_VFS];
 	struct truth_row rows[HW_VFS]; /* as durable now */
@@ -82,6 +84,10 @@ void truth_close(struct truth *t);
 void truth_reload(struct truth *t);
 /* Something outside of the agent made VF v wrong, or could have. */
 void truth_taint(struct truth *t, unsigned int v);
+/* VF v is at another PCI address; `late` effects were begun for it at the old one. */
+void truth_moved(struct truth *t, unsigned int v, unsigned int late);
+/* An effect on VF v has written what it was to write. */
+void truth_written(struct truth *t, unsigned int v);
 /* A call at libvirt about VF v hangs, or has come to its end at last. */
 void truth_call_hangs(struct truth *t, unsigned int v, bool hangs);
 /* Something delays all repairs: an error, a restart. */
