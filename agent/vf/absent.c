@@ -251,12 +251,16 @@ static void settle(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->to_hca = NULL;
 	vf->hw_known = false;
 	engine_forget_probe(vf);
-	vf->reprogram = vf->state == VHCA_VF_FREE;
+	vf->reprogram = vf->state == VHCA_VF_FREE; /* whatever the commit below comes to */
 	if (is_withheld(vf))
 		engine_reason(vf, "is at another place of its card: it is scrubbed there first");
 	else if (vf->claim && vf->claim->boot != VHCA_BOOT_EARLIER)
 		end_moved_claim(e, vf, from, index);
-	if (!vf->claim || vf->claim->boot == VHCA_BOOT_EARLIER || vf->state == VHCA_VF_QUARANTINED)
+	/* In one transaction: what says "free" at the new place would be a proof of the old one. */
+	if (vf->state == VHCA_VF_FREE)
+		engine_move(e, vf, VHCA_VF_PREPARING);
+	else if (!vf->claim || vf->claim->boot == VHCA_BOOT_EARLIER ||
+		 vf->state == VHCA_VF_QUARANTINED)
 		engine_save(e, vf);
 	else
 		engine_move(e, vf, VHCA_VF_QUARANTINED);

@@ -85,6 +85,8 @@ static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (vf->claim) {
 		engine_move(e, vf, VHCA_VF_CLAIMED);
+	} else if (vf->reprogram) { /* it shows somebody's identity, whoever has it */
+		engine_move(e, vf, VHCA_VF_PREPARING);
 	} else if (user) {
 		engine_reason(vf, "in use by domain %s without a claim", user->info->name);
 		engine_move(e, vf, VHCA_VF_UNMANAGED);
@@ -98,9 +100,6 @@ static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (strcmp(vf->driver, "vfio-pci") != 0) {
 		engine_reason(vf, "bound to %s instead of vfio-pci",
 			      vf->driver[0] ? vf->driver : "no driver");
-		engine_move(e, vf, VHCA_VF_PREPARING);
-	} else if (vf->reprogram) {
-		vf->reprogram = false;
 		engine_move(e, vf, VHCA_VF_PREPARING);
 	} else {
 		engine_rest_free(e, vf);

@@ -244,7 +244,8 @@ void truth_taint(struct truth *t, unsigned int v)
 
 void truth_moved(struct truth *t, unsigned int v, unsigned int late)
 {
-	truth_taint(t, v);
+	excuse(t, v);
+	t->vfs[v].drifted |= truth_in_state(t, v, "unmanaged");
 	t->vfs[v].late = late;
 }
 

@@ -174,6 +174,54 @@ static void test_place_is_left_alone_until_the_last_effect_ends(void **state)
 	assert_true(world_until(w, all_clean, NULL));
 }
 
+static bool is_stripped(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return engine_vf(w, 0)->state == VHCA_VF_QUARANTINED && world_clean(w, 0) &&
+	       !engine_vf(w, 0)->committing;
+}
+
+/* virsh attach-device asks nobody: at this address was a free VF a moment ago. */
+static void test_guest_of_a_vf_that_moved_keeps_no_identity(void **state)
+{
+	struct world *w = *state;
+
+	start(w);
+	claim_vf_0(w);
+	world_domain_start(w, 1, NULL);
+	world_swap(w, 0, 1);
+	world_plug(w, 0, 1, "other");
+	assert_true(world_until(w, is_stripped, NULL));
+	assert_true(w->vfs[0].group_open);
+	world_domain_stop(w, 1);
+	assert_true(world_until(w, all_clean, NULL));
+}
+
+static bool is_seen_at_0(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return engine_vf(w, 0)->index == 0 && !engine_vf(w, 0)->committing;
+}
+
+/* Where the VF is now is durable, and nothing else has been done about it. */
+static void test_guest_of_a_vf_that_moved_keeps_none_after_a_restart(void **state)
+{
+	struct world *w = *state;
+
+	start(w);
+	claim_vf_0(w);
+	world_domain_start(w, 1, NULL);
+	world_swap(w, 0, 1);
+	assert_true(world_until(w, is_seen_at_0, NULL));
+	assert_false(world_clean(w, 0));
+	world_kill(w);
+	world_plug(w, 0, 1, "other");
+	world_start(w);
+	assert_true(world_until(w, is_stripped, NULL));
+	world_domain_stop(w, 1);
+	assert_true(world_until(w, all_clean, NULL));
+}
+
 static void test_vf_that_moved_passes_no_hook(void **state)
 {
 	struct world *w = *state;
@@ -200,6 +248,8 @@ int main(void)
 		TEST(test_claim_without_its_identity_is_kept),
 		TEST(test_new_place_is_durable),
 		TEST(test_place_is_left_alone_until_the_last_effect_ends),
+		TEST(test_guest_of_a_vf_that_moved_keeps_no_identity),
+		TEST(test_guest_of_a_vf_that_moved_keeps_none_after_a_restart),
 		TEST(test_vf_that_moved_passes_no_hook),
 	};
 
