@@ -118,7 +118,8 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 	int r;
 
 	/* A freed VF is worth a try at once; everything else keeps its back-off. */
-	if (vhca_now_ms() < st->retry_ms && st->problem.kind != VHCA_ERR_EXHAUSTED)
+	if (vhca_now_ms() < st->retry_ms &&
+	    (st->problem.kind != VHCA_ERR_EXHAUSTED || vhca_error_is(&st->problem, "state_disk")))
 		return;
 	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name),
 			  dom->info->name); /* same size */

@@ -22,7 +22,8 @@
  * gone, and one of a quarantined VF that has gone.
  *
  * What may fail:
- *   the first move of a claim    is not tried again: the claim is undone, and who waits hears why
+ *   the first move of a claim    is not tried again: the claim is undone, and who waits hears why;
+ *                                what a domain's metadata asks for makes a new one
  *   another move, an end         the VF is stepped again after a back-off, and moves anew
  *   a save                       is marked as unsaved, and is tried again after the back-off
  *   no memory                    the VF is stepped again soon; nothing has changed
@@ -174,7 +175,8 @@ static void fail_siblings(struct vhca_engine *e, const struct vhca_claim *claim)
 }
 
 /* What comes first of a claim is not tried again: who asked for it hears at once, and it is as
- * if he had not. */
+ * if he had not. Metadata hears nothing and asks again: the disk may work again before anybody
+ * has heard that it did not, and then no end of an outage says so. */
 static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 {
 	struct vhca_claim *c = vf->claim;
@@ -191,6 +193,7 @@ static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 	engine_undo_claim(e, vf, &why);
 	engine_no_reason(vf);
 	engine_mark(e, vf);
+	vhca_timer_arm_ms(e->requests, 0);
 }
 
 /* A move is made anew by its VF's next step, and so is an end; a save is not. */

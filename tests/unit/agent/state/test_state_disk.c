@@ -2,8 +2,10 @@
 /* The production engine on a simulated host whose state disk is full, once or for long: SQLite
  * itself is refused its writes. */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
+#include "agent/state/journal.h"
 #include "agent/state/repeats.h"
 #include "tests/unit/agent/vf/engine_outbox.h"
 #include "tests/unit/agent/vf/engine_world.h"
@@ -97,6 +99,39 @@ static void test_guest_starts_whichever_commit_fails(void **state)
 	while (start_guest_with(*state, nth))
 		nth++;
 	assert_true(nth >= 3); /* claimed, programmed, attached: fewer would prove nothing */
+}
+
+static bool is_submitted(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return first_claim(w) && first_claim(w)->vf->committing;
+}
+
+/* The state thread is so late that the disk works again when it hears that it did not: nobody is
+ * told of an outage, nor of its end. */
+static void test_claim_that_fails_unheard_is_made_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_txn *next;
+	unsigned int syncs;
+	char text[48];
+
+	start(w);
+	vhca_store_set_retry(w->store, 1);
+	slow_vfs_fill_briefly(w->dir, 0, 1);
+	syncs = slow_vfs_syncs();
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, is_submitted, NULL));
+	unit_until(slow_vfs_syncs() > syncs, sched_yield()); /* the store has tried again */
+	assert_int_equal(slow_vfs_refused(), 1);
+	next = vhca_txn_new(w->store);
+	(void)snprintf(text, sizeof(text), "PRAGMA user_version = %u", vhca_journal_n_migrations);
+	vhca_txn_exec(next, text, "");
+	vhca_txn_commit(next, NULL, NULL);
+	unit_until(slow_vfs_syncs() > syncs + 1, sched_yield()); /* and has noted that it works */
+	assert_true(world_until(w, served, &zero));
+	assert_false(world_told(w, "nothing new is begun"));
+	assert_true(world_told(w, "is given back"));
 }
 
 static bool was_told(const struct world *w, const void *arg)
@@ -612,6 +647,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DISK_TEST(test_guest_starts_whichever_commit_fails),
+		DISK_TEST(test_claim_that_fails_unheard_is_made_again),
 		DISK_TEST(test_report_is_told_after_a_failed_commit),
 		DISK_TEST(test_choice_of_the_sm_is_reported_whichever_commit_fails),
 		DISK_TEST(test_a_newer_word_comes_whichever_commit_fails),
