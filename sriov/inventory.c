@@ -434,24 +434,26 @@ struct plugged {
 static int on_function(void *ctx, const char *name)
 {
 	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+	struct vhca_plugged one = {.device = 0}, *more;
 	struct plugged *p = ctx;
-	struct vhca_bdf bdf, *more;
 	uint16_t vendor = 0;
 	int r;
 
-	if (vhca_bdf_parse(name, &bdf) < 0)
+	if (vhca_bdf_parse(name, &one.bdf) < 0)
 		return 0;
-	r = open_pci(p->sys, bdf, &dir);
+	r = open_pci(p->sys, one.bdf, &dir);
 	if (r == 0 && vhca_sysfs_exists(dir, "physfn"))
 		return 0;
 	if (r == 0)
 		r = read_u16(dir, "vendor", 16, &vendor);
 	if (is_gone(r) || (r == 0 && vendor != VENDOR_MELLANOX))
 		return 0;
+	if (r == 0)
+		(void)read_u16(dir, "device", 16, &one.device); /* 0 is not known */
 	more = reallocarray(p->inv->plugged, p->inv->n_plugged + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
-	more[p->inv->n_plugged++] = bdf;
+	more[p->inv->n_plugged++] = one;
 	p->inv->plugged = more;
 	return 0;
 }

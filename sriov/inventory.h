@@ -63,13 +63,18 @@ struct vhca_numa_node {
 	struct vhca_cpus cpus;
 };
 
+struct vhca_plugged {
+	struct vhca_bdf bdf;
+	uint16_t device; /* PCI device ID; 0 = cannot be read */
+};
+
 struct vhca_inventory {
 	uint16_t n_pfs, n_nodes;
 	struct vhca_pf_facts *pfs;    /* sorted by address */
 	struct vhca_numa_node *nodes; /* those with CPUs; none on a kernel without NUMA */
 	/* Where the bus has a function of Mellanox that is no VF, on whatever driver. */
 	size_t n_plugged;
-	struct vhca_bdf *plugged;
+	struct vhca_plugged *plugged;
 };
 
 /* Scans the host. A PF that disappears in the middle is left out, not an error. */

@@ -406,11 +406,12 @@ struct vhca_hca {
 	TAILQ_ENTRY(vhca_hca) link;
 	struct vhca_pf_facts facts; /* facts.vfs is not kept up to date: the VFs are below */
 	bool present;
-	bool plugged;	   /* or the PCI bus has it at least, without mlx4_core or mlx5_core */
-	bool wanted;	   /* the configuration says manage = yes */
-	bool managed;	   /* wanted, and as far as is known it has an InfiniBand port */
-	uint16_t want_vfs; /* VHCA_CONF_VFS_KEEP = whatever exists */
-	bool replacing;	   /* its VFs are being taken away: none is given out */
+	bool plugged; /* or the PCI bus has it at least, without mlx4_core or mlx5_core */
+	uint16_t plugged_device; /* the PCI device ID of what the bus has there; 0 = not known */
+	bool wanted;		 /* the configuration says manage = yes */
+	bool managed;		 /* wanted, and as far as is known it has an InfiniBand port */
+	uint16_t want_vfs;	 /* VHCA_CONF_VFS_KEEP = whatever exists */
+	bool replacing;		 /* its VFs are being taken away: none is given out */
 	char fabric[VHCA_NAME_MAX];
 	uint8_t port;	   /* the port that carries the VFs' identities */
 	uint8_t want_port; /* the one that is configured; 0 = not known yet */

@@ -44,25 +44,45 @@ static int check_vf(struct vhca_engine *e, const struct vhca_vf *vf, struct vhca
 	return 0;
 }
 
+/* On the bus, and on no driver. A card whose flash is being recovered has another ID, too. */
+static int refuse_plugged(const struct vhca_hca *hca, struct vhca_error *err)
+{
+	const char *bdf = VHCA_BDF_STR(hca->facts.bdf);
+
+	if (hca->facts.device && hca->plugged_device && hca->facts.device != hca->plugged_device) {
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "hca_present", EBUSY,
+			       "another Mellanox device is in the slot of adapter %s: it has PCI "
+			       "ID %04x, the adapter %04x",
+			       bdf, hca->plugged_device, hca->facts.device);
+		vhca_error_hint(err,
+				"if that is another card, take it off the bus meanwhile "
+				"(echo 1 > /sys/bus/pci/devices/%s/remove), forget, and have the "
+				"bus read again (echo 1 > /sys/bus/pci/rescan)",
+				bdf);
+		return -EBUSY;
+	}
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "hca_present", EBUSY,
+		       "adapter %s is there, but not on mlx4_core or mlx5_core", bdf);
+	vhca_error_hint(err,
+			"load its driver; or take it out of the host, or off the bus "
+			"(echo 1 > /sys/bus/pci/devices/%s/remove), as any other card that is in "
+			"its slot now (lspci -s %s)",
+			bdf, bdf);
+	return -EBUSY;
+}
+
 static int check_absent(const struct vhca_engine *e, const struct vhca_hca *hca,
 			struct vhca_error *err)
 {
 	if (!e->inventory_seen)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "adapter_busy", EAGAIN,
 				      "the PCI inventory has not been read yet");
-	if (!hca->present && !hca->plugged)
-		return 0;
-	vhca_error_set(err, VHCA_ERR_CONFLICT, "hca_present", EBUSY, "adapter %s is there%s",
-		       VHCA_BDF_STR(hca->facts.bdf),
-		       hca->present ? "" : ", but not on mlx4_core or mlx5_core");
-	if (hca->present)
-		vhca_error_hint(err, "only what was pulled out is forgotten; manage = no in its "
-				     "[hca] leaves it to others");
-	else
-		vhca_error_hint(err,
-				"load its driver; or take it out of the host, or off the bus "
-				"(echo 1 > /sys/bus/pci/devices/%s/remove)",
-				VHCA_BDF_STR(hca->facts.bdf));
+	if (!hca->present)
+		return hca->plugged ? refuse_plugged(hca, err) : 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "hca_present", EBUSY, "adapter %s is there",
+		       VHCA_BDF_STR(hca->facts.bdf));
+	vhca_error_hint(err, "only what was pulled out is forgotten; manage = no in its [hca] "
+			     "leaves it to others");
 	return -EBUSY;
 }
 

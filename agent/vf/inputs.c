@@ -149,9 +149,11 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 	for (unsigned int i = 0; i < inv->n_pfs; i++)
 		see_pf(e, &inv->pfs[i]);
 	for (size_t i = 0; i < inv->n_plugged; i++) {
-		hca = vhca_model_hca(&e->model, inv->plugged[i]);
-		if (hca)
-			hca->plugged = true;
+		hca = vhca_model_hca(&e->model, inv->plugged[i].bdf);
+		if (!hca)
+			continue;
+		hca->plugged = true;
+		hca->plugged_device = inv->plugged[i].device;
 	}
 	miss_vfs(e);
 	note_nodes(e, inv);

@@ -131,6 +131,7 @@ static void show_pf(const struct world *w, unsigned int n, struct vhca_pf_facts 
 	(void)snprintf(pf->driver, sizeof(pf->driver), "%s_core",
 		       vhca_family_to_string(pf->family));
 	(void)snprintf(pf->ibdev, sizeof(pf->ibdev), "%s_%u", vhca_family_to_string(pf->family), n);
+	pf->device = WORLD_DEVICE;
 	pf->numa_node = w->numa[n];
 	pf->n_ports = 1;
 	pf->ib_ports = w->ib_ports;
@@ -155,7 +156,8 @@ static void show_vf(const struct world *w, unsigned int v, struct vhca_pf_facts 
 void world_show_hardware(struct world *w)
 {
 	struct vhca_pf_facts *pfs = calloc(2, sizeof(*pfs));
-	struct vhca_bdf plugged[2] = {pf_address(0), pf_address(1)};
+	struct vhca_plugged plugged[2] = {{pf_address(0), w->plugged_device},
+					  {pf_address(1), w->plugged_device}};
 	struct vhca_inventory inv = {.n_pfs = w->driverless ? 0 : (uint16_t)n_pfs(w),
 				     .pfs = pfs,
 				     .n_plugged = n_pfs(w),

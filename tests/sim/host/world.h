@@ -14,6 +14,7 @@
 #define WORLD_VFS     4 /* unless the test sets n_vfs */
 #define WORLD_VFS_MAX 12
 #define WORLD_DOMAINS 4
+#define WORLD_DEVICE  0x1003 /* PCI ID of its adapters: a ConnectX-3 */
 #define WORLD_KEYS    8
 
 /* Ground truth of one VF; its number is its place on the card. */
@@ -104,7 +105,8 @@ struct world {
 	struct vhca_conf conf;
 	struct world_vf vfs[WORLD_VFS_MAX];
 	unsigned int n_vfs;
-	bool driverless; /* the adapters are on the bus, and on no driver */
+	bool driverless;	 /* the adapters are on the bus, and on no driver */
+	uint16_t plugged_device; /* what the bus has in their slots; 0 = cannot be read */
 	enum vhca_ib_ports ib_ports;
 	/* VFs from this number on are of a second adapter; 0 = there is none */
 	unsigned int second_from;

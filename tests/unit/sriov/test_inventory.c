@@ -256,7 +256,7 @@ static bool is_plugged(const struct fixture *f, const char *text)
 
 	assert_int_equal(vhca_bdf_parse(text, &bdf), 0);
 	for (size_t i = 0; i < f->inv->n_plugged; i++)
-		if (vhca_bdf_cmp(f->inv->plugged[i], bdf) == 0)
+		if (vhca_bdf_cmp(f->inv->plugged[i].bdf, bdf) == 0)
 			return true;
 	return false;
 }
@@ -274,6 +274,8 @@ static void adapter_without_its_driver_is_plugged(void **state)
 	assert_int_equal(f->inv->n_plugged, 2);
 	assert_true(is_plugged(f, cx3.bdf));
 	assert_true(is_plugged(f, cx5.bdf));
+	for (size_t i = 0; i < f->inv->n_plugged; i++)
+		assert_int_not_equal(f->inv->plugged[i].device, 0);
 	sim_put(&f->tree, DEV "0000:03:00.0/vendor", "0x8086"); /* another card in its slot */
 	scan(f);
 	assert_false(is_plugged(f, cx3.bdf));

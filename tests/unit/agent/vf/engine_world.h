@@ -88,7 +88,7 @@ static inline const struct vhca_claim *first_claim(const struct world *w)
 struct answer {
 	bool called, ok;
 	char code[VHCA_ERROR_CODE_MAX];
-	char msg[256];
+	char msg[256], hint[256];
 };
 
 static inline void on_answer(void *arg, const struct vhca_claim *claim,
@@ -102,6 +102,7 @@ static inline void on_answer(void *arg, const struct vhca_claim *claim,
 	a->ok = !err;
 	(void)snprintf(a->code, sizeof(a->code), "%s", err ? err->code : "");
 	(void)snprintf(a->msg, sizeof(a->msg), "%s", err ? err->msg : "");
+	(void)snprintf(a->hint, sizeof(a->hint), "%s", err ? err->hint : "");
 }
 
 static inline bool answered(const struct world *w, const void *arg)

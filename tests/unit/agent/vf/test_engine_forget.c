@@ -100,6 +100,45 @@ static void test_refused_while_it_only_lacks_its_driver(void **state)
 	assert_true(forget(w).ok);
 }
 
+/* It was pulled out, and what is there needs no driver of ours. */
+static void test_another_card_in_its_slot_is_the_reason(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	w->driverless = true;
+	w->plugged_device = 0xa2d2;
+	world_show_hardware(w);
+	world_settle(w);
+	a = forget(w);
+	assert_string_equal(a.code, "hca_present");
+	assert_non_null(strstr(a.msg, "another Mellanox device is in the slot"));
+	assert_non_null(strstr(a.msg, "has PCI ID a2d2, the adapter 1003"));
+	assert_non_null(strstr(a.hint, "/sys/bus/pci/devices/0000:01:00.0/remove), forget"));
+	pull_out(w);
+	assert_true(forget(w).ok);
+}
+
+/* What the adapter was is not known: it had gone before this agent came. */
+static void test_another_card_after_a_restart_is_hinted_at(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_kill(w);
+	w->driverless = true;
+	w->plugged_device = 0xa2d2;
+	world_start(w);
+	world_settle(w);
+	a = forget(w);
+	assert_non_null(strstr(a.msg, "is there, but not on mlx4_core or mlx5_core"));
+	assert_non_null(strstr(a.hint, "as any other card that is in its slot now"));
+}
+
 static void test_refused_while_it_is_claimed(void **state)
 {
 	struct world *w = *state;
@@ -172,6 +211,8 @@ int main(void)
 		TEST(test_quarantined_vf_is_gone_for_good),
 		TEST(test_refused_while_it_is_there),
 		TEST(test_refused_while_it_only_lacks_its_driver),
+		TEST(test_another_card_in_its_slot_is_the_reason),
+		TEST(test_another_card_after_a_restart_is_hinted_at),
 		TEST(test_refused_while_it_is_claimed),
 		TEST(test_adapter_that_comes_back_meanwhile_stays),
 		TEST(test_refused_while_it_is_being_forgotten),
