@@ -468,8 +468,8 @@ static void many_are_chosen_by_one_look(void **state)
 	}
 	anew = choose_many(MANY_LIDS / 20, true) * 20;
 	together = choose_many(MANY_LIDS, false);
-	print_message("%d LIDs among %d ports: %.1f ms, with a look for each %.0f ms\n", MANY_LIDS,
-		      MANY_PORTS, together, anew);
+	print_message("# %d LIDs among %d ports: %.1f ms, with a look for each %.0f ms\n",
+		      MANY_LIDS, MANY_PORTS, together, anew);
 	assert_true(together < anew / 10);
 	free(many);
 }
