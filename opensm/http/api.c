@@ -494,6 +494,11 @@ static void put_member(void *ctx, struct vhca_http_request *req)
 							  .guid = guid});
 }
 
+static void reply_later(void *arg, struct vhca_http_request *req, struct json_object *body)
+{
+	reply_when_durable(arg, &(struct waiting){.req = req, .body = body});
+}
+
 static void forget_port(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_osm_api *api = ctx;
@@ -501,7 +506,7 @@ static void forget_port(void *ctx, struct vhca_http_request *req)
 	if (defer(api, req, forget_port))
 		return;
 	make_durable(api); /* LIDs that are asked for are in the queue then */
-	vhca_osm_api_forget_port(api->service, api->mover, &api->recent, req);
+	vhca_osm_api_forget_port(api->service, api->mover, &api->recent, req, reply_later, api);
 }
 
 static struct json_object *make_health(const struct vhca_osm_api *api, const char *status)

@@ -14,13 +14,18 @@ struct burial {
 	struct vhca_http_request *req;
 	struct vhca_osm_service *service;
 	struct vhca_osm_recent *recent;
+	vhca_osm_later_fn later;
+	void *arg;
 	uint64_t port_guid;
 	size_t waits; /* for so many LIDs, and for the last of them to be queued */
 	size_t lids;
 	struct vhca_error err; /* the first one's */
 };
 
-/* The last one carries it out. */
+/*
+ * The last one carries it out. It is freed in the mover's loop, where nobody waits for a disk: what
+ * else is under way there has time-outs.
+ */
 static void release(struct burial *burial)
 {
 	struct vhca_osm_reports *reports = vhca_osm_service_reports(burial->service);
@@ -32,15 +37,13 @@ static void release(struct burial *burial)
 		return;
 	if (r == 0)
 		r = vhca_osm_report_forget_port(reports, burial->port_guid, &gone, &burial->err);
-	if (r == 0)
-		r = vhca_osm_service_commit(burial->service, &burial->err);
 	if (r == 0) {
 		obj = json_object_new_object();
 		vhca_json_add_guid(obj, "port_guid", burial->port_guid);
 		vhca_json_add_u64(obj, "withdrawn", gone.n);
 		vhca_json_add_u64(obj, "left", gone.left);
 		vhca_json_add_u64(obj, "lids", burial->lids);
-		vhca_http_reply(burial->req, 200, obj);
+		burial->later(burial->arg, burial->req, obj);
 	} else {
 		vhca_http_reply_error(burial->req, &burial->err);
 	}
@@ -61,7 +64,8 @@ static void on_freed(void *arg, const struct vhca_osm_lid_move *move, const stru
 }
 
 void vhca_osm_api_forget_port(struct vhca_osm_service *service, struct vhca_osm_mover *m,
-			      struct vhca_osm_recent *recent, struct vhca_http_request *req)
+			      struct vhca_osm_recent *recent, struct vhca_http_request *req,
+			      vhca_osm_later_fn later, void *arg)
 {
 	struct burial *burial = calloc(1, sizeof(*burial));
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -75,6 +79,8 @@ void vhca_osm_api_forget_port(struct vhca_osm_service *service, struct vhca_osm_
 	*burial = (struct burial){.req = req,
 				  .service = service,
 				  .recent = recent,
+				  .later = later,
+				  .arg = arg,
 				  .waits = 1,
 				  .err = VHCA_ERROR_INIT};
 	r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &burial->port_guid, &burial->err);
