@@ -685,8 +685,16 @@ void vhca_osm_api_take_over(struct vhca_osm_api *api, bool was_standby)
 
 struct vhca_osm_api *vhca_osm_api_free(struct vhca_osm_api *api)
 {
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r;
+
 	if (!api)
 		return NULL;
+	r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
+	vhca_error_hint(&err, "ask again when there is another master, or this one is back");
+	answer_waiting(api, r, &err); /* who waits has not gone himself */
+	vhca_osm_backlog_refuse(&api->deferred, &err);
+	vhca_osm_backlog_refuse(&api->lists, &err);
 	(void)vhca_http_server_free(api->server);
 	vhca_osm_owners_done(&api->owners);
 	vhca_osm_door_done(&api->door);

@@ -66,3 +66,9 @@ void vhca_osm_backlog_resume(struct vhca_osm_backlog *b)
 	ctx = first->ctx;
 	handler(ctx, take(first));
 }
+
+void vhca_osm_backlog_refuse(struct vhca_osm_backlog *b, const struct vhca_error *err)
+{
+	while (b->n > 0)
+		vhca_http_reply_error(take(TAILQ_FIRST(&b->queue)), err);
+}

@@ -25,5 +25,7 @@ void vhca_osm_backlog_add(struct vhca_osm_backlog *b, struct vhca_http_request *
 			  vhca_osm_handler_fn handler, void *ctx);
 /* Takes the first one, if there is any, and calls its handler. */
 void vhca_osm_backlog_resume(struct vhca_osm_backlog *b);
+/* None is handled any more. */
+void vhca_osm_backlog_refuse(struct vhca_osm_backlog *b, const struct vhca_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Requests that are answered later: what is written when. */
+/* Requests that are answered later: what is written when, and what they hear when OpenSM ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,9 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "common/base/text.h"
+#include "opensm/http/api_private.h"
 #include "tests/unit/opensm/plugin.h"
 
 #define GONE UINT64_C(0x0002c90300000c01)
@@ -136,6 +138,19 @@ static bool is_in_file(const struct plugin *p, const char *text)
 	return strstr(file, text) != NULL;
 }
 
+static struct {
+	unsigned int ended, gave_up;
+} told;
+
+static void on_log(enum vhca_log_level level, const char *msg)
+{
+	(void)level;
+	if (strncmp(msg, "audit: ", 7) != 0)
+		return;
+	told.ended += strstr(msg, ": 503 ending") != NULL;
+	told.gave_up += strstr(msg, ": 499") != NULL;
+}
+
 static int teardown(void **state)
 {
 	struct plugin *p = *state;
@@ -171,12 +186,33 @@ static void no_file_is_written_in_the_movers_loop(void **state)
 	assert_non_null(strstr(answer, "HTTP/1.1 200 "));
 }
 
+/* Not as if their senders had gone: they ask again. */
+static void who_waits_hears_that_opensm_ends(void **state)
+{
+	struct plugin *p = *state;
+	VHCA_AUTO_CLOSE int first = ask(p, "DELETE /v1/pins/0x0002c90300000a01");
+	VHCA_AUTO_CLOSE int second = ask(p, "POST /v1/lids/pause");
+
+	p->subnet.busy = true; /* OpenSM computes ways */
+	while (p->api->deferred.n < 2)
+		vhca_osm_api_run(p->api);
+	vhca_log_set_level(VHCA_LOG_NOTICE);
+	vhca_log_set_sink(on_log);
+	p->mover = vhca_osm_mover_free(p->mover);
+	p->api = vhca_osm_api_free(p->api);
+	vhca_log_set_sink(NULL);
+	vhca_osm_gate_done(&p->gate);
+	assert_int_equal(told.ended, 2);
+	assert_int_equal(told.gave_up, 0);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(no_file_is_written_in_the_movers_loop),
+		CASE(who_waits_hears_that_opensm_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
