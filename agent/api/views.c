@@ -83,15 +83,16 @@ static struct json_object *view_map(const struct vhca_vf *vf)
 	return list;
 }
 
-/* Keys that were asked for and are not in the map. Without a map only the SM could tell. */
+/* Keys that were asked for and are not in the map. Without a map: those that the SM has not
+ * accepted. */
 static struct json_object *view_missing(const struct vhca_vf *vf)
 {
 	struct json_object *list = json_object_new_array();
 	const struct vhca_claim *c = vf->claim;
+	bool lacks_all = c && vf->hw.sm_pkeys && (c->unaccepted || vhca_claim_is_refused(c));
 
-	for (unsigned int i = 0; c && vf->hw_known && !vf->hw.sm_pkeys && i < c->identity.n_pkeys;
-	     i++)
-		if (vf->hw.map[i] == VHCA_PKEY_UNMAPPED)
+	for (unsigned int i = 0; c && vf->hw_known && i < c->identity.n_pkeys; i++)
+		if (vf->hw.sm_pkeys ? lacks_all : vf->hw.map[i] == VHCA_PKEY_UNMAPPED)
 			json_object_array_add(
 				list, json_object_new_string(VHCA_PKEY_STR(c->identity.pkeys[i])));
 	return list;

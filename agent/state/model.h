@@ -248,6 +248,10 @@ struct vhca_claim {
 	/* VHCA_CODE_NOT_THE_OWNER or VHCA_CODE_TICKET_NOT_VALID; NULL = neither was the answer */
 	const char *sm_code;
 	char sm_answer_reason[160];
+	/* its partitions have changed, and the SM has not accepted them since */
+	bool unaccepted;
+	uint64_t
+		word_until_ms; /* somebody waits for its word until then; 0 = nobody. Not durable */
 	struct vhca_error failure; /* why the claim ends, for its waiters and its domain */
 	STAILQ_HEAD(, vhca_waiter) waiters;
 };

@@ -150,7 +150,8 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 			    vhca_waiter_fn fn, void *arg);
 /*
  * The whole list of a claim's partitions, in guest order, as of metadata; "" = none. Answered when
- * the VF shows it; the same list again writes nothing, and fn's claim is NULL then. Refused
+ * the VF shows it, on mlx5 by the SM's word ("sm_refused", "sm_silent": it is the claim's all the
+ * same); the same list again writes nothing, and fn's claim is NULL then. Refused
  * "attached", "vf_busy", and as a claim with these partitions would be; nothing has changed then.
  */
 void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *claim,

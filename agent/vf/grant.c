@@ -86,12 +86,12 @@ uint64_t engine_look_period(struct vhca_engine *e, struct vhca_vf *vf)
 
 void engine_look_again(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	uint64_t now = vhca_now_ms();
+	uint64_t now = vhca_now_ms(), word_ms = vf->claim ? engine_word_ms(vf->claim) : UINT64_MAX;
 
 	if (now >= vf->look_ms)
 		engine_start(e, vf, VHCA_EFFECT_READ);
 	else
-		engine_again(e, vf, vf->look_ms - now);
+		engine_again(e, vf, vf->look_ms - now < word_ms ? vf->look_ms - now : word_ms);
 }
 
 /* The SM is asked again, now and then. */

@@ -60,15 +60,20 @@ static enum engine_membership refuse(struct vhca_claim *c, uint16_t pkey, const 
 	return ENGINE_REFUSED;
 }
 
-static enum engine_membership refused_by_sm(struct vhca_claim *c)
+static void sm_refusal(const struct vhca_claim *c, struct vhca_error *ret)
 {
 	char hint[VHCA_REFUSAL_HINT_MAX];
 
-	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "sm_refused", 0,
+	vhca_error_set(ret, VHCA_ERR_CONFLICT, "sm_refused", 0,
 		       "the SM does not give GUID %s to this host: %s",
 		       VHCA_GUID_STR(c->identity.guid), c->sm_answer_reason);
 	vhca_claim_refusal_hint(c, hint);
-	vhca_error_hint(&c->failure, "%s", hint);
+	vhca_error_hint(ret, "%s", hint);
+}
+
+static enum engine_membership refused_by_sm(struct vhca_claim *c)
+{
+	sm_refusal(c, &c->failure);
 	return ENGINE_REFUSED;
 }
 
@@ -86,7 +91,7 @@ static enum engine_membership unreachable_sm(struct vhca_engine *e, struct vhca_
  * P_Keys that exist only at the SM: without its word the VF is nobody's member (sm.require =
  * attach, forced).
  */
-static enum engine_membership membership_at_sm(struct vhca_vf *vf)
+static enum engine_membership membership_at_sm(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	switch (vf->claim->sm_answer) {
 	case VHCA_ANSWER_ACCEPTED:
@@ -103,7 +108,62 @@ static enum engine_membership membership_at_sm(struct vhca_vf *vf)
 		      "partitions%s%s",
 		      VHCA_GUID_STR(vf->claim->identity.guid),
 		      vf->claim->sm_answer_reason[0] ? ": " : "", vf->claim->sm_answer_reason);
+	if (vf->claim->word_until_ms)
+		engine_again(e, vf, engine_word_ms(vf->claim));
 	return ENGINE_WAIT;
+}
+
+/* ---- who has set partitions that only the SM has, and waits for its word ---- */
+
+int engine_await_word(struct vhca_engine *e, struct vhca_claim *c, vhca_waiter_fn fn, void *arg)
+{
+	int r = engine_add_waiter(c, ENGINE_MEMBERS, fn, arg);
+
+	if (r == 0 && !c->word_until_ms)
+		c->word_until_ms = vhca_now_ms() + WORD_MS;
+	if (r == 0)
+		engine_mark(e, c->vf);
+	return r;
+}
+
+uint64_t engine_word_ms(const struct vhca_claim *c)
+{
+	uint64_t now = vhca_now_ms();
+
+	if (!c->word_until_ms)
+		return UINT64_MAX;
+	return now < c->word_until_ms ? c->word_until_ms - now : 0;
+}
+
+void engine_tell_word(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+	struct vhca_error why = VHCA_ERROR_INIT;
+	bool is_over;
+
+	if (!c || !c->word_until_ms || engine_is_changing(e, vf, false))
+		return;
+	is_over = engine_word_ms(c) == 0;
+	if (vhca_claim_is_refused(c)) {
+		sm_refusal(c, &why);
+	} else if (c->sm_answer == VHCA_ANSWER_ACCEPTED) {
+		if ((vf->state == VHCA_VF_CLAIMED || vf->reprogram) && !is_over)
+			return; /* it is about to show it */
+	} else if (c->sm_answer == VHCA_ANSWER_UNREACHABLE || is_over) {
+		(void)vhca_error_set(&why, VHCA_ERR_UNAVAILABLE, "sm_silent", 0,
+				     "the SM has not put GUID %s into these partitions yet%s%s; it "
+				     "is asked until it does",
+				     VHCA_GUID_STR(c->identity.guid),
+				     c->sm_answer_reason[0] ? ": " : "", c->sm_answer_reason);
+		vhca_error_hint(&why, "vhcactl outbox");
+	} else {
+		return;
+	}
+	c->word_until_ms = 0;
+	if (why.kind)
+		engine_refuse(c, ENGINE_MEMBERS, &why);
+	else
+		engine_tell(e, c, ENGINE_MEMBERS, NULL);
 }
 
 /*
@@ -136,7 +196,7 @@ enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *
 	bool on_port;
 
 	if (!vhca_hca_identity(vf->hca)->host_pkey_map)
-		return membership_at_sm(vf);
+		return membership_at_sm(e, vf);
 	if (is_to_be_evicted(e, c)) {
 		engine_reason(vf, "waits for the SM: GUID %s %s", VHCA_GUID_STR(c->identity.guid),
 			      c->disputed ? "was another host's when it was asked last"

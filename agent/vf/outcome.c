@@ -69,6 +69,9 @@ static bool is_reserved_again(struct vhca_engine *e, struct vhca_vf *vf)
 	vhca_error_set(&left, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
 		       "%s has left its guest meanwhile, and is reserved", VHCA_BDF_STR(vf->bdf));
 	engine_refuse(c, VHCA_VF_PROGRAMMED, &left);
+	engine_refuse(c, ENGINE_MEMBERS, &left);
+	c->word_until_ms = 0;
+	c->unaccepted = false;
 	engine_forget_answer(c);
 	return true;
 }
@@ -180,6 +183,7 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 	}
 	if (!vf->reprogram) /* its partitions have changed in place */
 		engine_tell(e, vf->claim, VHCA_VF_PROGRAMMED, NULL);
+	engine_tell_word(e, vf);
 	engine_update_grant(e, vf);
 }
 

@@ -51,6 +51,12 @@ void engine_end_lid(struct vhca_engine *e, struct vhca_claim *c, const char *why
 enum engine_membership { ENGINE_MEMBER, ENGINE_WAIT, ENGINE_REFUSED };
 /* May the VF be programmed for its claim? WAIT sets the reason, REFUSED the claim's failure. */
 enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *vf);
+/* Somebody waits for the SM's word on the claim's partitions: WORD_MS at most. */
+int engine_await_word(struct vhca_engine *e, struct vhca_claim *c, vhca_waiter_fn fn, void *arg);
+/* Who waits for it hears what the SM has said of what the claim has now, or that it is silent. */
+void engine_tell_word(struct vhca_engine *e, struct vhca_vf *vf);
+/* How much longer it is waited for; UINT64_MAX: nobody waits. */
+uint64_t engine_word_ms(const struct vhca_claim *c);
 /* Where keys are static the VF's port has all of them. */
 int engine_check_static_keys(const struct vhca_engine *e, const struct vhca_vf *vf,
 			     const struct vhca_identity *want, struct vhca_error *err);

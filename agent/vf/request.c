@@ -622,6 +622,7 @@ void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *c, con
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	const enum vhca_vf_state ready = port_is_ready_in(e, c);
+	bool by_sm = !vhca_hca_identity(c->vf->hca)->host_pkey_map && ready == VHCA_VF_PROGRAMMED;
 	struct vhca_identity want = {0};
 	bool same;
 	int r = resolve(e, c, partitions, &want, &err);
@@ -629,11 +630,12 @@ void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *c, con
 	same = r == 0 && want.n_pkeys == c->identity.n_pkeys && only_adds(&c->identity, &want);
 	if (r == 0)
 		r = same ? check_idle(e, c, &err) : check_change(e, c, &want, &err);
-	if (r < 0 || (same && c->vf->state >= ready && !c->vf->reprogram)) {
+	if (r < 0 || (same && c->vf->state >= ready && !c->vf->reprogram &&
+		      !(by_sm && (c->unaccepted || vhca_claim_is_refused(c))))) {
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
-	if (engine_add_waiter(c, ready, fn, arg) < 0) {
+	if ((by_sm ? engine_await_word(e, c, fn, arg) : engine_add_waiter(c, ready, fn, arg)) < 0) {
 		vhca_error_no_memory(&err, "partitions");
 		engine_answer_later(e, fn, arg, &err);
 		return;

@@ -167,7 +167,7 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
-		c->ownership_unconfirmed = c->disputed = false;
+		c->ownership_unconfirmed = c->disputed = c->unaccepted = false;
 		vhca_engine_prove(c, NULL); /* before the next report, which would show it again */
 		if (binding->follow_lid)
 			end_lid(e, c, binding, NULL);
@@ -189,6 +189,8 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	}
 	(void)snprintf(c->sm_answer_reason, sizeof(c->sm_answer_reason), "%s",
 		       reason[0] ? reason : answers[answer].word);
+	if (c->vf)
+		engine_tell_word(e, c->vf);
 	if (c->vf)
 		engine_mark(e, c->vf);
 }

@@ -464,6 +464,7 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_end_orphan(e, vf);
 		return;
 	}
+	engine_tell_word(e, vf);
 	if (vf->virt.effect != VHCA_EFFECT_NONE) {
 		if (vf->present)
 			step_beside(e, vf);

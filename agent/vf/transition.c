@@ -220,6 +220,8 @@ static void no_identity(struct vhca_claim *c, int rc)
 		       "the partitions cannot be written to the state database");
 	engine_refuse(c, VHCA_VF_CLAIMED, &why);
 	engine_refuse(c, VHCA_VF_PROGRAMMED, &why);
+	engine_refuse(c, ENGINE_MEMBERS, &why);
+	c->word_until_ms = 0;
 }
 
 /* What is under way for the VF goes by the identity that its claim had. */
@@ -241,6 +243,7 @@ static void identity_saved(struct engine_commit *c, int rc)
 			      VHCA_BDF_STR(vf->bdf), keys[0] ? keys : "none");
 	vf->outdated |= vf->host.effect != VHCA_EFFECT_NONE;
 	vf->reprogram |= vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED;
+	vf->claim->unaccepted |= vf->claim->custody != VHCA_CUSTODY_RESERVED;
 }
 
 static void on_commit(void *arg, int rc)

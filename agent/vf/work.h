@@ -37,9 +37,11 @@ struct vhca_engine {
 #define GRANT_FIRST_MS 200 /* a grant usually comes within a second of the guest driver's start */
 #define KICK_AFTER_MS \
 	10000 /* ungranted for so long: ask again (mlx4 backs off up to 60 s by itself) */
-#define HELD_BACK_MS	 1000	/* the SM is asked again whether another host has a port's GUID */
-#define BEGIN_MS	 600000 /* a VF is programmed for a domain that has not begun */
-#define REQUEST_FIRST_MS 2000	/* a domain's request that failed: try again */
+#define HELD_BACK_MS 1000   /* the SM is asked again whether another host has a port's GUID */
+#define BEGIN_MS     600000 /* a VF is programmed for a domain that has not begun */
+/* Who sets partitions that only the SM has waits so long for its word: vhca-eswitch has 2.5 s. */
+#define WORD_MS		 2000
+#define REQUEST_FIRST_MS 2000 /* a domain's request that failed: try again */
 #define REQUEST_CAP_MS	 300000
 #define OWNED_CAP_MS	 60000 /* ...because another host has the GUID, which may give it up */
 #define RESET_LOOK_MS	 1500  /* mlx4 resets all maps some time after iov/ appears: look again */
@@ -104,6 +106,8 @@ bool engine_is_unborn(const struct vhca_vf *vf);
 
 /* ---- who waits ---- */
 #define ENGINE_DURABLE VHCA_VF_STATE_COUNT /* waits for what the claim is now, in any state */
+/* waits for the SM's word on the claim's partitions, where only the SM has them (membership.c) */
+#define ENGINE_MEMBERS (VHCA_VF_STATE_COUNT + 1)
 /*
  * Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set.
  */

@@ -353,6 +353,9 @@ static void test_a_clouds_port_gets_its_partition_later(void **state)
 	assert_string_equal(claim_of(w)->name, "mac-fa163e123456");
 	assert_int_equal(claim_of(w)->identity.n_pkeys, 0);
 	vhca_engine_set_partitions(w->engine, claim_of(w), "0x8011", on_adopted, &ret);
+	world_settle(w);
+	assert_string_equal(ret.code, "");
+	sm_says(w, VHCA_SM_ACCEPTED);
 	assert_true(world_until(w, answered, &ret));
 	assert_string_equal(ret.code, "adopted");
 	assert_int_equal(claim_of(w)->identity.n_pkeys, 1);
