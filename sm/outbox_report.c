@@ -70,7 +70,7 @@ bool vhca_outbox_row_waits_alone(int status, struct json_object *problem)
 					    VHCA_CODE_TICKET_NOT_VALID};
 
 	return status == 409 || status == 429 || status == 500 || status == 507 ||
-	       vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
+	       vhca_json_problem_find(problem, codes, VHCA_ARRAY_SIZE(codes)) >= 0;
 }
 
 bool vhca_outbox_row_lacks_owner(struct json_object *problem)
@@ -78,7 +78,7 @@ bool vhca_outbox_row_lacks_owner(struct json_object *problem)
 	static const char *const codes[] = {VHCA_CODE_TICKET_NOT_VALID, VHCA_CODE_OWNER_DISPUTED,
 					    VHCA_CODE_OWNER_UNKNOWN};
 
-	return vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
+	return vhca_json_problem_find(problem, codes, VHCA_ARRAY_SIZE(codes)) >= 0;
 }
 
 void vhca_outbox_row_log_dropped(const struct vhca_outbox_row *row, enum vhca_sm_answer answer,

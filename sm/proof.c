@@ -140,14 +140,14 @@ bool vhca_sm_proof_is_unknown(struct json_object *problem)
 {
 	static const char *const codes[] = {VHCA_CODE_BAD_REQUEST, VHCA_CODE_BODY_TOO_LARGE};
 
-	return vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
+	return vhca_json_problem_find(problem, codes, VHCA_ARRAY_SIZE(codes)) >= 0;
 }
 
 bool vhca_sm_proof_is_wanted(struct json_object *problem)
 {
 	static const char *const codes[] = {VHCA_CODE_NOT_THE_OWNER, VHCA_CODE_TICKET_NOT_VALID};
 
-	return vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
+	return vhca_json_problem_find(problem, codes, VHCA_ARRAY_SIZE(codes)) >= 0;
 }
 
 static void put_json(struct json_object **p)

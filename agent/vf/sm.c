@@ -178,7 +178,7 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	}
 	if (refused && c->custody != VHCA_CUSTODY_RESERVED && go_on_from(e, c, doc))
 		return;
-	code = vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(doc));
+	code = vhca_json_problem_find(doc, codes, VHCA_ARRAY_SIZE(codes));
 	c->sm_code = code < 0 ? NULL : codes[code];
 	if (c->sm_answer != answers[answer].sm_answer) {
 		c->sm_answer = answers[answer].sm_answer;

@@ -64,6 +64,8 @@ int vhca_json_problem_status(const struct vhca_error *err);
 bool vhca_json_problem_retryable(const struct vhca_error *err);
 /* Of a problem document; "" if it is none. Borrowed. */
 const char *vhca_json_problem_code(struct json_object *doc);
+/* Which of n codes is its own; negative if none is, or it is none. */
+int vhca_json_problem_find(struct json_object *doc, const char *const *codes, size_t n);
 /* The reverse, for clients: fills err from a problem document (or from status alone when doc is
  * NULL or something else). */
 void vhca_json_problem_to_error(struct json_object *doc, int status, struct vhca_error *ret);

@@ -125,6 +125,11 @@ const char *vhca_json_problem_code(struct json_object *doc)
 	return code ? code : "";
 }
 
+int vhca_json_problem_find(struct json_object *doc, const char *const *codes, size_t n)
+{
+	return vhca_word_find(codes, n, vhca_json_problem_code(doc));
+}
+
 void vhca_json_problem_to_error(struct json_object *doc, int status, struct vhca_error *ret)
 {
 	const char *word = member(doc, "kind");

@@ -274,6 +274,7 @@ static void builders_write_what_accessors_read(void **state)
 
 static void problems_survive_the_wire(void **state)
 {
+	static const char *const codes[] = {"busy", "superseded"};
 	struct vhca_error err = VHCA_ERROR_INIT, back = VHCA_ERROR_INIT;
 	uint64_t status;
 	bool retryable = true;
@@ -291,6 +292,9 @@ static void problems_survive_the_wire(void **state)
 	assert_string_equal(back.code, "superseded");
 	assert_string_equal(back.msg, err.msg);
 	assert_string_equal(back.hint, err.hint);
+	assert_int_equal(vhca_json_problem_find(doc, codes, VHCA_ARRAY_SIZE(codes)), 1);
+	assert_true(vhca_json_problem_find(doc, codes, 1) < 0);
+	assert_true(vhca_json_problem_find(NULL, codes, VHCA_ARRAY_SIZE(codes)) < 0);
 }
 
 static void some_codes_have_their_own_status(void **state)
