@@ -51,6 +51,7 @@ void api_reply_list(struct vhca_http_request *req, const char *key, struct json_
 {
 	struct json_object *doc = json_object_new_object();
 
+	vhca_json_cut_list(list, vhca_http_query(req, "fields"));
 	vhca_json_add(doc, key, list);
 	vhca_http_reply(req, 200, doc);
 }
@@ -226,6 +227,7 @@ void api_reply_page(struct vhca_http_request *req, const char *key, struct json_
 		return;
 	}
 	doc = json_object_new_object();
+	vhca_json_cut_list(list, vhca_http_query(req, "fields"));
 	vhca_json_add(doc, key, list);
 	vhca_json_add_string(doc, "next", page->is_cut ? page->last : NULL);
 	vhca_http_reply(req, 200, doc);

@@ -62,7 +62,7 @@ bool api_admit(void *ctx, struct vhca_http_request *req);
 const struct vhca_uuid *api_object_id(const struct vhca_http_request *req);
 /* Refuses a request which an earlier life has begun, and what it made (exists) has ended since. */
 int api_check_repeat(const struct vhca_http_request *req, bool exists, struct vhca_error *err);
-/* 200 with {key: list}; list is consumed. */
+/* 200 with {key: list}, of each entry what "fields" asks for; list is consumed. */
 void api_reply_list(struct vhca_http_request *req, const char *key, struct json_object *list);
 
 /* A part of a list, as a query wants it by "limit" (without it, the usual one) and "after". */
@@ -82,8 +82,8 @@ int api_read_page(const struct vhca_http_request *req, uint32_t usual, struct ap
  */
 bool api_page_takes(struct api_page *page, const char *key, bool wanted);
 /*
- * 200 with {key: list, "next": ...}, or 410 if the entry that the page is behind has gone. list is
- * consumed.
+ * 200 with {key: list, "next": ...}, of each entry what "fields" asks for, or 410 if the one that
+ * the page is behind has gone. list is consumed.
  */
 void api_reply_page(struct vhca_http_request *req, const char *key, struct json_object *list,
 		    const struct api_page *page);

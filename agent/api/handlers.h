@@ -14,6 +14,10 @@ void api_get_events(void *ctx, struct vhca_http_request *req); /* when there is 
 void api_get_metrics(void *ctx, struct vhca_http_request *req); /* metrics.c */
 /* docs/openapi.yaml, as JSON; made at build time by tools/openapi-to-c */
 extern const char api_openapi[];
+/* And the members of the entries of its lists, "bdf state". */
+extern const char api_openapi_hcas[], api_openapi_vfs[], api_openapi_domains[],
+	api_openapi_claims[], api_openapi_partitions[], api_openapi_migrations[],
+	api_openapi_settings[], api_openapi_outbox[];
 void api_get_openapi(void *ctx, struct vhca_http_request *req);
 void api_get_healthz(void *ctx, struct vhca_http_request *req);
 void api_get_readyz(void *ctx, struct vhca_http_request *req);

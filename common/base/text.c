@@ -77,6 +77,21 @@ bool vhca_name_is_valid(const char *s)
 	return len > 0 && len < VHCA_NAME_MAX && s[len] == '\0';
 }
 
+bool vhca_words_have(const char *words, char sep, const char *word, size_t len)
+{
+	const char by[] = {sep, 0};
+
+	while (*words) {
+		size_t n = strcspn(words, by);
+
+		if (n == len && memcmp(words, word, n) == 0)
+			return true;
+		words += n;
+		words += strspn(words, by);
+	}
+	return false;
+}
+
 int vhca_word_find(const char *const *words, size_t n, const char *word)
 {
 	for (size_t i = 0; i < n; i++)

@@ -111,6 +111,9 @@ bool vhca_name_is_valid(const char *s);
  * -EINVAL. */
 int vhca_word_find(const char *const *words, size_t n, const char *word);
 
+/* Whether len bytes are a word of a list whose words sep parts: "bdf state", ' '. */
+bool vhca_words_have(const char *words, char sep, const char *word, size_t len);
+
 /* Copies with NUL; -ENAMETOOLONG (and an empty dst) when src does not fit. */
 int vhca_strcpy(char *dst, size_t size, const char *src);
 

@@ -71,18 +71,25 @@ static int take_query(struct vhca_http_request *req, struct vhca_error *err)
 			      VHCA_HTTP_QUERY_MAX);
 }
 
-static bool takes_parameter(const struct vhca_http_route *route, const char *name)
+/* Each once: so an entry is cut by no more words than it has members. */
+static int check_fields(const char *fields, const char *known, struct vhca_error *err)
 {
-	size_t len = strlen(name);
+	for (const char *p = fields; p; p = *p ? p + 1 : NULL) {
+		size_t len = strcspn(p, ",");
+		const char *rest = p + len + (p[len] == ',');
+		bool is_known = vhca_words_have(known, ' ', p, len);
 
-	for (const char *p = route->query; p && *p; p += strspn(p, " ")) {
-		size_t n = strcspn(p, " ");
-
-		if (n == len && memcmp(p, name, n) == 0)
-			return true;
-		p += n;
+		if (!is_known || vhca_words_have(rest, ',', p, len)) {
+			(void)vhca_error_set(
+				err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				"query: fields: \"%.*s\" %s", len < 40 ? (int)len : 40, p,
+				is_known ? "is given twice" : "is no member of an entry");
+			vhca_error_hint(err, "%s", known);
+			return -EINVAL;
+		}
+		p += len;
 	}
-	return false;
+	return 0;
 }
 
 /* What is not known would be left out of the answer without a word: ?status=free, say, where
@@ -93,7 +100,7 @@ static int check_query(const struct vhca_http_request *req, const struct vhca_ht
 	for (unsigned int i = 0; i < req->n_query; i++) {
 		const char *name = req->query[i][0];
 
-		if (!takes_parameter(route, name)) {
+		if (!route->query || !vhca_words_have(route->query, ' ', name, strlen(name))) {
 			(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 					     "query: %.40s is no parameter of %s", name,
 					     route->pattern);
@@ -105,7 +112,7 @@ static int check_query(const struct vhca_http_request *req, const struct vhca_ht
 			return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 					      "query: %s is given twice", name);
 	}
-	return 0;
+	return route->fields ? check_fields(vhca_http_query(req, "fields"), route->fields, err) : 0;
 }
 
 static bool is_blank(const char *text, size_t len)

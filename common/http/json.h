@@ -53,6 +53,12 @@ void vhca_json_add_pkeys(struct json_object *obj, const char *key, const uint16_
 void vhca_json_add(struct json_object *obj, const char *key,
 		   struct json_object *child); /* takes child */
 
+/*
+ * Leaves these members of the objects of a list ("bdf,state"), in their order: what one does not
+ * have is not in it. NULL: all.
+ */
+void vhca_json_cut_list(struct json_object *list, const char *fields);
+
 /* RFC 9457 problem+json of an error: {type,title,status,detail,code,kind,hint,retryable}. Caller
  * puts it. */
 struct json_object *vhca_json_problem(const struct vhca_error *err);

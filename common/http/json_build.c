@@ -3,6 +3,8 @@
  * aborts. */
 #include <string.h>
 
+#include <json-c/linkhash.h>
+
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
@@ -82,4 +84,25 @@ void vhca_json_add_pkeys(struct json_object *obj, const char *key, const uint16_
 			(void)json_object_put(pkey);
 	}
 	vhca_json_add(obj, key, array);
+}
+
+static struct json_object *cut_entry(struct json_object *entry, const char *fields)
+{
+	struct json_object *obj = json_object_new_object();
+
+	json_object_object_foreach(entry, key, member)
+	{
+		if (vhca_words_have(fields, ',', key, strlen(key)))
+			vhca_json_add(obj, key, json_object_get(member));
+	}
+	return obj;
+}
+
+void vhca_json_cut_list(struct json_object *list, const char *fields)
+{
+	for (size_t i = 0; fields && i < json_object_array_length(list); i++) {
+		struct json_object *entry = json_object_array_get_idx(list, i);
+
+		(void)json_object_array_put_idx(list, i, cut_entry(entry, fields)); /* is there */
+	}
 }

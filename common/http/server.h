@@ -39,6 +39,9 @@ struct vhca_http_route {
 	enum vhca_caller_role role; /* who has less is refused: 403 role_needed */
 	void (*handler)(void *ctx, struct vhca_http_request *req);
 	const char *query; /* "limit after": the parameters that it takes, each once; NULL = none */
+	/* Of a list that takes "fields", members of an entry, each once: all that there are,
+	 * "bdf state"; vhca_json_cut_list() leaves those that were asked for. */
+	const char *fields;
 };
 
 #define VHCA_HTTP_STATUSES_MAX 16

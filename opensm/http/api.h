@@ -22,6 +22,8 @@
 
 /* docs/openapi-vhcasm.yaml, as JSON; made at build time by tools/openapi-to-c */
 extern const char vhca_osm_openapi[];
+/* And the members of the entries of its pages, "vguid epoch". */
+extern const char vhca_osm_openapi_bindings[], vhca_osm_openapi_members[], vhca_osm_openapi_lids[];
 
 struct vhca_osm_api;
 

@@ -169,7 +169,7 @@ static int read_limit(struct vhca_http_request *req, struct vhca_osm_page *ret,
 	if (limit && (vhca_parse_u32(limit, 10, VHCA_OSM_PAGE_MAX, &n) < 0 || n == 0))
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: limit must be 1..%d", VHCA_OSM_PAGE_MAX);
-	*ret = (struct vhca_osm_page){.limit = n};
+	*ret = (struct vhca_osm_page){.limit = n, .fields = vhca_http_query(req, "fields")};
 	return 0;
 }
 

@@ -101,10 +101,12 @@ static void append(struct json_object *array, struct json_object *row)
 		(void)json_object_put(row);
 }
 
-static struct json_object *list(const char *name, struct json_object *rows, uint64_t next)
+static struct json_object *list(const char *name, const struct vhca_osm_page *page,
+				struct json_object *rows, uint64_t next)
 {
 	struct json_object *obj = json_object_new_object();
 
+	vhca_json_cut_list(rows, page->fields);
 	vhca_json_add(obj, name, rows);
 	vhca_json_add_guid(obj, "next", next);
 	return obj;
@@ -125,12 +127,12 @@ struct json_object *vhca_osm_json_bindings(const struct vhca_osm_service *s,
 		if (b->withdrawn || (page->port_guid && b->port_guid != page->port_guid))
 			continue;
 		if (n == page->limit)
-			return list("bindings", rows, last);
+			return list("bindings", page, rows, last);
 		append(rows, binding_to_json(s, b));
 		last = b->vguid;
 		n++;
 	}
-	return list("bindings", rows, 0);
+	return list("bindings", page, rows, 0);
 }
 
 static bool is_declared(const struct vhca_osm_need *need)
@@ -198,12 +200,12 @@ struct json_object *vhca_osm_json_members(const struct vhca_osm_service *s,
 		if (page->port_guid && p->guid != page->port_guid)
 			continue;
 		if (n == page->limit)
-			return list("members", rows, last);
+			return list("members", page, rows, last);
 		append(rows, member_to_json(p->guid, p));
 		last = p->guid;
 		n++;
 	}
-	return list("members", rows, 0);
+	return list("members", page, rows, 0);
 }
 
 struct json_object *vhca_osm_json_health(const struct vhca_osm_service *s, const char *status)

@@ -16,6 +16,7 @@
 struct vhca_osm_page {
 	uint64_t after, port_guid;
 	size_t limit;
+	const char *fields; /* borrowed from its request, as vhca_json_cut_list() has it */
 };
 
 #define VHCA_OSM_RELOCATION_ID_MAX 64

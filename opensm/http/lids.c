@@ -172,6 +172,7 @@ struct json_object *vhca_osm_json_lids(const struct vhca_osm_mover *m,
 		last = (uint16_t)lid;
 		(void)json_object_array_add(rows, place_to_json(last, &place));
 	}
+	vhca_json_cut_list(rows, page->fields);
 	vhca_json_add(obj, "lids", rows);
 	if (n > page->limit)
 		vhca_json_add_u64(obj, "next", last);

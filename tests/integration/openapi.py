@@ -78,6 +78,8 @@ class Document:
         promised = self.resolve(found[0]["responses"].get(str(status), {}) if found else {})
         if promised:
             schema = promised["content"]["application/json"]["schema"]
+            if ("query", "fields") in found[1]:
+                schema = self.cut(schema, found[1]["query", "fields"].split(","))
             return self.check(schema, doc) + self.undescribed(schema, doc)
         errors = self.check("Problem", doc) + self.undescribed(self.doc["components"]["schemas"]["Problem"], doc)
         return errors or ([] if doc["status"] == status else [f"$.status: {doc['status']}, but HTTP says {status}"])
@@ -99,6 +101,26 @@ class Document:
         yield schema
         for part in schema.get("allOf", []) + schema.get("anyOf", []):
             yield from self.parts(part)
+
+    def entry(self, schema):
+        """(name, schema of an entry) of a list's answer."""
+        (name, array), = ((k, v) for k, v in self.resolve(schema)["properties"].items() if v.get("type") == "array")
+        parts = list(self.parts(array["items"]))
+        return name, {"type": "object", "properties": {k: s for part in parts for k, s in part.get("properties", {}).items()},
+                      "required": [k for part in parts for k in part.get("required", [])]}
+
+    def cut(self, schema, fields):
+        """The answer's schema, of whose entries these members are left."""
+        name, entry = self.entry(schema)
+        left = {"type": "object", "properties": {k: s for k, s in entry["properties"].items() if k in fields},
+                "required": [k for k in entry["required"] if k in fields]}
+        schema = self.resolve(schema)
+        return {**schema, "properties": {**schema["properties"], name: {"type": "array", "items": left}}}
+
+    def fields(self, path):
+        """What the entries of this list have."""
+        op, _, _ = self.find("GET", path)
+        return list(self.entry(op["responses"]["200"]["content"]["application/json"]["schema"])[1]["properties"])
 
     def undescribed(self, schema, value, where="$"):
         """Members that an answer may have, but does not say so. Errors as of check()."""

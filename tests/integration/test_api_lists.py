@@ -13,7 +13,7 @@ import uuid
 
 import openapi
 import tap
-from host_case import FREE, HCA, OTHER_UUID, OTHER_VF, PF, UUID, VF, HostCase
+from host_case import FREE, HCA, OTHER_UUID, OTHER_VF, PF, UUID, VF, WAIT, HostCase
 
 LAST = "0000:01:00.4"
 VFS = [FREE, VF, OTHER_VF, LAST]
@@ -65,6 +65,44 @@ class Lists(ListCase):
             self.assertGreaterEqual(len(whole), 3)
             for limit in (1, 2, len(whole), 1000):
                 self.assertEqual(self.pages(path, limit=limit), [whole[i:i + limit] for i in range(0, len(whole), limit)], path)
+
+    def test_fields_are_what_was_asked_for(self):
+        for i, bdf in enumerate((VF, FREE)):
+            self.claim(UUID, f"ib{i}", bdf, "storage")
+        for path in (*BY, "/v1/domains", "/v1/hcas", "/v1/outbox", "/v1/config"):
+            known = DOCUMENT.fields(path)
+            whole = self.ask(path)
+            key, = whole.keys() - {"next"}
+            self.assertEqual(self.ask(path, fields=",".join(known)).keys(), whole.keys())
+            for field in known:
+                # Between the two something may have changed.
+                self.host.wait(lambda path=path, key=key, field=field: self.ask(path, fields=field)[key] ==
+                               [{k: e[k] for k in e.keys() & {field}} for e in self.ask(path)[key]], WAIT)
+            for fields, wrong in (("colour", "colour"), (f"{known[0]},colour", "colour"), ("", ""), (f"{known[0]},", ""), (f",{known[0]}", ""),
+                                  (known[0][:-1], known[0][:-1]), (f"{known[0]} ", f"{known[0]} "), (" ".join(known[:2]), " ".join(known[:2])), ("x" * 500, "x" * 40)):
+                doc = self.ask(path, 400, fields=fields)
+                self.assertEqual((doc["code"], doc["detail"], doc["hint"]),
+                                 ("bad_request", f'query: fields: "{wrong}" is no member of an entry', " ".join(known)), (path, fields))
+            doc = self.ask(path, 400, fields=f"{known[1]},{known[0]},{known[1]}")
+            self.assertEqual(doc["detail"], f'query: fields: "{known[1]}" is given twice')
+
+    def test_fields_go_with_filters_pages_and_etags(self):
+        self.claim(UUID, "ib0", FREE, "storage")
+        doc = self.ask("/v1/vfs", state="free", limit=2, fields="pf,bdf")
+        self.assertEqual(doc, {"vfs": [{"bdf": VF, "pf": PF}, {"bdf": OTHER_VF, "pf": PF}], "next": OTHER_VF})
+        self.assertEqual(self.ask("/v1/vfs", state="free", after=doc["next"], fields="driver"), {"vfs": [{"driver": "vfio-pci"}], "next": None})
+        self.assertEqual(self.ask("/v1/claims", 410, after=str(uuid.uuid4()), fields="id")["code"], "cursor_gone")
+        tags = {}
+        for path in ("/v1/vfs", "/v1/vfs?fields=bdf,state", "/v1/vfs?fields=state,bdf", "/v1/vfs?fields=bdf"):
+            tags[path] = self.host.get(path)[2].split("ETag: ")[1].split("\r\n")[0]
+            self.assertEqual(self.host.get(path, f"If-None-Match: {tags[path]}\r\n")[0], 304, path)
+        self.assertEqual(tags["/v1/vfs?fields=bdf,state"], tags["/v1/vfs?fields=state,bdf"])
+        self.assertEqual(len(set(tags.values())), 3)
+
+    def test_fields_make_an_answer_small(self):
+        """Bytes are what they save: the document is built as a whole, and none is kept."""
+        size = {query: len(json.dumps(self.host.get(f"/v1/vfs{query}")[1])) for query in ("", "?fields=bdf,state")}
+        self.assertLess(10 * size["?fields=bdf,state"], size[""])
 
     def test_a_page_goes_on_behind_what_the_filter_takes_no_more(self):
         page = self.ask("/v1/vfs", state="free", limit=1)

@@ -421,7 +421,7 @@ class Parts(CtlCase):
         for path, _, method, op in document.operations():
             parameters = [document.resolve(p) for p in op.get("parameters", [])]
             if method == "get" and path[4:] in self.TAKEN:
-                self.assertEqual({p["name"] for p in parameters if p["in"] == "query"}, {*self.TAKEN[path[4:]], "after"}, path)
+                self.assertEqual({p["name"] for p in parameters if p["in"] == "query"}, {*self.TAKEN[path[4:]], "after", "fields"}, path)    # -o does the same
 
     def pages(self, rows, size, gone=()):
         """An agent whose list has pages; one of those that begin behind a row in gone is refused once."""

@@ -10,7 +10,7 @@ import yaml
 import openapi
 import tap
 
-ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),\s*\w+(?:,\s*"([^"]*)")?\}')
+ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),\s*\w+(?:,\s*"([^"]*)"(?:,\s*(\w+))?)?\}')
 CODE = re.compile(r'VHCA_ERR_(\w+),\s*(?:"(\w+)"|VHCA_CODE_(\w+))')
 CONSTANT = re.compile(r'^#define VHCA_CODE_(\w+)\s+"(\w+)"$', re.M)
 KIND = re.compile(r'\[VHCA_ERR_(\w+)\] = \{"[\w-]+", (\d+), \d+\}')
@@ -46,6 +46,7 @@ class Checks:
     """What holds for either document."""
 
     NAME = ROUTES = MANUAL = None
+    FIELDS = "api_openapi_"
     BODILESS = ()    # how the paths of POSTs without a body end
 
     @classmethod
@@ -83,6 +84,14 @@ class Checks:
             with self.subTest(f"{method} {path}"):
                 declared = {p["name"] for p in map(self.document.resolve, shared + op.get("parameters", [])) if p["in"] == "query"}
                 self.assertEqual(declared, taken[method.upper(), re.sub(r"\{[^}]*\}", "{}", path)])
+
+    def test_fields_are_those_of_an_entry(self):
+        """Each list has its own row of what openapi-to-c has found."""
+        taken = {m[2]: m[5] for m in ROUTE.finditer(sources(self.ROUTES)) if "fields" in (m[4] or "").split()}
+        self.assertEqual(taken, {path: self.FIELDS + self.document.entry(op["responses"]["200"]["content"]["application/json"]["schema"])[0]
+                                 for path, _, _, op in self.document.operations()
+                                 if "fields" in (self.document.resolve(p)["name"] for p in op.get("parameters", []))})
+        self.assertGreaterEqual(len(taken), 3)
 
     def test_path_parameters_are_declared(self):
         for path, shared, method, op in self.document.operations():
@@ -187,6 +196,7 @@ class Agent(Checks, unittest.TestCase):
 
 class Plugin(Checks, unittest.TestCase):
     NAME, ROUTES, MANUAL, BODILESS = "openapi-vhcasm.yaml", "opensm/http/*.c", "libvhcasm.7.rst", ("/rebalance", "/pause", "/resume")
+    FIELDS = "vhca_osm_openapi_"
 
     def test_codes_are_in_the_sources(self):
         self.assertEqual(self.codes() - codes("opensm", "common/http", "common/ticket").keys(), set())
@@ -198,11 +208,14 @@ class Plugin(Checks, unittest.TestCase):
         problem = {"type": "", "title": "", "status": 409, "detail": "", "code": "epoch_tie", "kind": "conflict", "hint": "", "retryable": False}
         answers = (("PUT", url, 200, bound), ("PUT", url, 409, problem), ("GET", "/nowhere", 409, problem), ("PUT", "/readyz", 409, problem),
                    ("GET", "/v1/bindings?limit=3", 200, {"bindings": [bound], "next": None}),
+                   ("GET", "/v1/bindings?fields=lid,lid_move", 200, {"bindings": [{"lid": 3}], "next": None}),
                    ("DELETE", url, 200, {"vguid": guid, "epoch": 1, "state": "withdrawn"}))
         for answer in answers:
             self.assertEqual(self.document.check_answer(*answer), [])
         for method, where, status, doc in ((*answers[0][:3], {**bound, "more": 1}), (*answers[0][:3], {**bound, "lid": None}), ("GET", "/nowhere", 200, bound),
                                            ("PUT", url, 201, bound), ("PUT", url, 400, problem), ("PUT", url, 409, {**problem, "code": "sorry"}),
+                                           ("GET", "/v1/bindings?fields=lid", 200, {"bindings": [bound], "next": None}),
+                                           ("GET", "/v1/bindings?fields=lid,vguid", 200, {"bindings": [{"lid": 3}], "next": None}),
                                            ("GET", "/v1/bindings", 200, {"bindings": [{**bound, "more": 1}], "next": None})):
             self.assertNotEqual(self.document.check_answer(method, where, status, doc), [], doc)
         report = {"epoch": 1, **rest}

@@ -230,7 +230,7 @@ class Basics(Case):
 
     def test_pages(self):
         for i in range(7):
-            self.check(self.api.bind(f"0x02c9ab00000001{i:02x}", self.epoch + 5, 2 + i % 2, []), 200)
+            self.check(self.api.bind(f"0x02c9ab00000001{i:02x}", self.epoch + 5, 2 + i % 2, ["0x8077"]), 200)
         doc = self.check(self.api.call("GET", "/v1/bindings?limit=3"), 200)
         self.assertEqual(len(doc["bindings"]), 3)
         rows, after = doc["bindings"], doc["next"]
@@ -241,6 +241,13 @@ class Basics(Case):
         doc = self.check(self.api.call("GET", f"/v1/bindings?port_guid={fabric.port_guid(3)}"), 200)
         self.assertEqual(len(doc["bindings"]), 3)
         self.check(self.api.call("GET", "/v1/bindings?limit=0"), 400, "bad_request")
+        self.assertEqual(self.check(self.api.call("GET", f"/v1/bindings?limit=1&fields=epoch,vguid&after={rows[0]['vguid']}"), 200),
+                         {"bindings": [{"vguid": rows[1]["vguid"], "epoch": self.epoch + 5}], "next": rows[1]["vguid"]})
+        for path in ("/v1/bindings", "/v1/members", "/v1/lids"):
+            doc = self.check(self.api.call("GET", path + "?fields=port_guid&limit=2"), 200)
+            self.assertEqual([entry.keys() for entry in doc[path.rsplit("/", 1)[1]]], [{"port_guid"}] * 2)
+            doc = self.check(self.api.call("GET", path + "?fields=port_guid,colour"), 400, "bad_request")
+            self.assertIn('"colour" is no member', doc["detail"])
 
     def test_a_burst_costs_few_sweeps_and_repetition_none(self):
         before = self.sm.sweeps()

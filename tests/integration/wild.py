@@ -125,6 +125,9 @@ class Requests:
         query, headers = [], {}
         for parameter in map(self.document.resolve, shared + op.get("parameters", [])):
             value = self.value(parameter["schema"], parameter["name"])
+            if parameter["name"] == "fields":
+                known = self.document.fields(path)
+                value = ",".join(self.rng.sample(known, self.rng.randint(1, len(known))))
             if broken and self.rng.random() < 0.3 and parameter["in"] != "header":
                 value = self.rng.choice(NASTY)
             if parameter["in"] == "path":

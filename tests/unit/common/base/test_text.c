@@ -119,6 +119,11 @@ static void bool_takes_four_pairs_of_words_only(void **state)
 static void names_are_short_words(void **state)
 {
 	(void)state;
+	assert_true(vhca_words_have("bdf state", ' ', "state", 5));
+	assert_true(vhca_words_have("bdf  state", ' ', "bdf,x", 3));
+	assert_false(vhca_words_have("bdf state", ' ', "stat", 4));
+	assert_false(vhca_words_have("bdf stat", ' ', "state", 5));
+	assert_false(vhca_words_have("", ',', "", 0));
 	assert_true(vhca_name_is_valid("ib0"));
 	assert_true(vhca_name_is_valid("A-Z_09"));
 	assert_true(vhca_name_is_valid("1234567890123456789012345678901"));

@@ -272,6 +272,22 @@ static void builders_write_what_accessors_read(void **state)
 			  1); /* out of memory earlier on: nothing happens, nothing leaks */
 }
 
+static void a_list_is_cut(void **state)
+{
+	AUTO_PUT doc = parse(
+		"[{\"bdf\": \"1\", \"ports\": [{\"a\": 2}], \"state\": null}, {\"a\": 1}, {}]");
+
+	(void)state;
+	vhca_json_cut_list(doc, NULL);
+	assert_int_equal(json_object_object_length(json_object_array_get_idx(doc, 0)), 3);
+	vhca_json_cut_list(doc, "state,ports,a");
+	assert_string_equal(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN),
+			    "[{\"ports\":[{\"a\":2}],\"state\":null},{\"a\":1},{}]");
+	vhca_json_cut_list(doc, "stat");
+	assert_string_equal(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN),
+			    "[{},{},{}]");
+}
+
 static void problems_survive_the_wire(void **state)
 {
 	static const char *const codes[] = {"busy", "superseded"};
@@ -427,6 +443,7 @@ int main(void)
 		cmocka_unit_test(unknown_members_are_named),
 		cmocka_unit_test(builders_write_what_accessors_read),
 		cmocka_unit_test(whatever_is_written_can_be_read),
+		cmocka_unit_test(a_list_is_cut),
 		cmocka_unit_test(problems_survive_the_wire),
 		cmocka_unit_test(some_codes_have_their_own_status),
 		cmocka_unit_test(foreign_answers_become_errors_too),
