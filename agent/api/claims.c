@@ -437,15 +437,22 @@ void api_delete_attach(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_error(req, &err);
 }
 
-/* The claim that the path names; NULL: there is none, and req has been answered. */
-static struct vhca_claim *find_claim(const void *ctx, struct vhca_http_request *req)
+/* The claim that the path names, or NULL. */
+static struct vhca_claim *named_claim(const void *ctx, const struct vhca_http_request *req)
 {
-	struct vhca_claim *claim = NULL;
-	struct vhca_error err;
 	struct vhca_uuid id;
 
-	if (!vhca_uuid_parse(vhca_http_param(req, 0), &id))
-		claim = vhca_model_claim(api_model(ctx), &id);
+	if (vhca_uuid_parse(vhca_http_param(req, 0), &id) < 0)
+		return NULL;
+	return vhca_model_claim(api_model(ctx), &id);
+}
+
+/* The same; NULL: req has been answered. */
+static struct vhca_claim *find_claim(const void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim *claim = named_claim(ctx, req);
+	struct vhca_error err;
+
 	if (claim)
 		return claim;
 	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "claim %.40s",
@@ -473,6 +480,13 @@ void api_get_claims(void *ctx, struct vhca_http_request *req)
 				   api_filter_takes(&filter, c->fabric, c->vf, c)))
 			json_object_array_add(list, api_view_claim(c));
 	api_reply_page(req, "claims", list, &page);
+}
+
+struct json_object *api_claim_state(void *ctx, const struct vhca_http_request *req)
+{
+	const struct vhca_claim *claim = named_claim(ctx, req);
+
+	return claim ? api_view_claim(claim) : NULL;
 }
 
 void api_get_claim(void *ctx, struct vhca_http_request *req)
@@ -530,6 +544,14 @@ struct vhca_claim *api_find_port(const void *ctx, const struct vhca_http_request
 		vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "port %s of fabric %s",
 			       vhca_http_param(req, 1), port.fabric);
 	return NULL;
+}
+
+struct json_object *api_port_state(void *ctx, const struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_claim *claim = api_find_port(ctx, req, &err);
+
+	return claim ? api_view_claim(claim) : NULL;
 }
 
 static void on_port_released(void *arg, const struct vhca_claim *claim,

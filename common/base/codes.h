@@ -24,6 +24,7 @@
 #define VHCA_CODE_KEY_REUSED	       "key_reused"
 #define VHCA_CODE_LIBVIRT	       "libvirt"
 #define VHCA_CODE_NO_ROOT_PORT	       "no_root_port"
+#define VHCA_CODE_PRECONDITION_FAILED  "precondition_failed"
 #define VHCA_CODE_TOO_LATE	       "too_late"
 
 /* The plugin's in OpenSM, which the agent reads; superseded is the agent's to its peers, too. */

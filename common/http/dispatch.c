@@ -158,6 +158,40 @@ static int refuse_page(const struct vhca_http_request *req, struct vhca_error *e
 	return -EINVAL;
 }
 
+/* To do what was asked for all the same would be a request for something else. */
+static int check_match(const struct vhca_http_request *req, const struct vhca_http_route *route,
+		       struct vhca_error *err)
+{
+	if (route->state || !vhca_http_header(req, "If-Match"))
+		return 0;
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+			     "header: If-Match: %s %s takes none", req->method, route->pattern);
+	vhca_error_hint(err, "GET /openapi.json says which requests take it");
+	return -EINVAL;
+}
+
+/*
+ * Is the object still the one that the caller has read? Without one only a PUT would go on, to make
+ * it; the others' handlers have a better word for that.
+ */
+static bool is_matched(struct vhca_http_request *req, const struct vhca_http_route *route)
+{
+	const char *match = vhca_http_header(req, "If-Match");
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct json_object *now;
+
+	if (!match)
+		return true;
+	now = route->state(req->srv->ctx, req);
+	if (now ? vhca_http_is_listed(match, now) : strcmp(req->method, "PUT") != 0)
+		return true;
+	(void)vhca_error_set(&err, VHCA_ERR_CONFLICT, VHCA_CODE_PRECONDITION_FAILED, 0,
+			     "header: If-Match: %s", now ? "it has changed" : "it is not there");
+	vhca_error_hint(&err, "GET it again; if that is still wanted, ask with the ETag of now");
+	vhca_http_reply_problem(req, &err, NULL);
+	return false;
+}
+
 void vhca_http_dispatch(struct vhca_http_request *req)
 {
 	const struct vhca_http_route *route = NULL;
@@ -174,12 +208,13 @@ void vhca_http_dispatch(struct vhca_http_request *req)
 	req->monitors = route && route->role == VHCA_CALLER_METRICS;
 	if (!route || vhca_http_caller_check(req, route->role, &err) < 0 ||
 	    refuse_page(req, &err) < 0 || take_query(req, &err) < 0 ||
-	    check_query(req, route, &err) < 0 ||
+	    check_query(req, route, &err) < 0 || check_match(req, route, &err) < 0 ||
 	    (!is_blank(req->text, req->text_len) &&
 	     vhca_json_parse(req->text, req->text_len, &req->body, &err) < 0))
 		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);
-	else if (!req->srv->admit || strcmp(req->method, "POST") != 0 ||
-		 route->role == VHCA_CALLER_READ || /* asked again it answers anew */
-		 req->srv->admit(req->srv->ctx, req))
+	else if ((!req->srv->admit || strcmp(req->method, "POST") != 0 ||
+		  route->role == VHCA_CALLER_READ || /* asked again it answers anew */
+		  req->srv->admit(req->srv->ctx, req)) &&
+		 is_matched(req, route))
 		route->handler(req->srv->ctx, req);
 }

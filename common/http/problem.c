@@ -27,7 +27,8 @@ static const struct exception {
 	{VHCA_CODE_NOT_MASTER, 421, true},     /* ask the master; mastership may come back */
 	{VHCA_CODE_OWNER_DISPUTED, 409, true}, /* when somebody has said whose it is */
 	{VHCA_CODE_OWNER_UNKNOWN, 409, true},  /* when others have reported */
-	{VHCA_CODE_REBUILDING, 409, true},     /* the SM still collects the agents' bindings */
+	{VHCA_CODE_PRECONDITION_FAILED, 412, false},
+	{VHCA_CODE_REBUILDING, 409, true}, /* the SM still collects the agents' bindings */
 	{VHCA_CODE_UNAUTHORIZED, 401, false},
 	{VHCA_CODE_UNKNOWN_PORT, 409, true}, /* the port may come up */
 };
@@ -97,10 +98,11 @@ static enum vhca_err kind_of_status(int status)
 		{400, VHCA_ERR_INVALID},     {401, VHCA_ERR_DENIED},
 		{403, VHCA_ERR_DENIED},	     {404, VHCA_ERR_NOT_FOUND},
 		{405, VHCA_ERR_INVALID},     {409, VHCA_ERR_CONFLICT},
-		{410, VHCA_ERR_NOT_FOUND},   {413, VHCA_ERR_INVALID},
-		{421, VHCA_ERR_UNAVAILABLE}, {429, VHCA_ERR_UNAVAILABLE},
-		{502, VHCA_ERR_UNAVAILABLE}, {503, VHCA_ERR_UNAVAILABLE},
-		{504, VHCA_ERR_UNAVAILABLE}, {507, VHCA_ERR_EXHAUSTED},
+		{410, VHCA_ERR_NOT_FOUND},   {412, VHCA_ERR_CONFLICT},
+		{413, VHCA_ERR_INVALID},     {421, VHCA_ERR_UNAVAILABLE},
+		{429, VHCA_ERR_UNAVAILABLE}, {502, VHCA_ERR_UNAVAILABLE},
+		{503, VHCA_ERR_UNAVAILABLE}, {504, VHCA_ERR_UNAVAILABLE},
+		{507, VHCA_ERR_EXHAUSTED},
 	};
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++)

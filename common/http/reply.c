@@ -13,6 +13,7 @@
 #define JSON_TYPE     "application/json"
 #define PROBLEM_TYPE  "application/problem+json"
 #define PAGE_TYPE     "text/html; charset=utf-8"
+#define JSON_FORM     (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 #define RETRY_AFTER_S "1" /* what is away comes back within seconds, or needs somebody */
 
 /* FNV-1a with the length beside it: an entity tag has to tell versions apart, not to resist
@@ -26,8 +27,9 @@ static void make_etag(char etag[static ETAG_SIZE], const char *text, size_t len)
 	(void)snprintf(etag, ETAG_SIZE, "\"%016" PRIx64 "-%zx\"", hash, len);
 }
 
-/* Is the tag in an If-None-Match list? Weak comparison, as RFC 9110 wants it for this header. */
-static bool is_in_list(const char *list, const char *etag)
+/* Is the tag in a list? RFC 9110 wants weak comparison for If-None-Match, not for If-Match: a W/
+ * before a tag of the list does not count then. Ours are strong. */
+static bool is_in_list(const char *list, const char *etag, bool weakly)
 {
 	size_t len = strlen(etag);
 
@@ -35,13 +37,25 @@ static bool is_in_list(const char *list, const char *etag)
 		list += strspn(list, " \t,");
 		if (*list == '*')
 			return true;
-		if (strncmp(list, "W/", 2) == 0)
+		if (weakly && strncmp(list, "W/", 2) == 0)
 			list += 2;
 		if (strncmp(list, etag, len) == 0 && (!list[len] || strchr(" \t,", list[len])))
 			return true;
 		list += strcspn(list, ",");
 	}
 	return false;
+}
+
+bool vhca_http_is_listed(const char *list, struct json_object *object)
+{
+	char etag[ETAG_SIZE] = "";
+	size_t len = 0;
+	const char *text = json_object_to_json_string_length(object, JSON_FORM, &len);
+
+	if (text)
+		make_etag(etag, text, len);
+	(void)json_object_put(object);
+	return text && is_in_list(list, etag, false);
 }
 
 static void add_header(struct MHD_Response *response, const char *name, const char *value)
@@ -65,8 +79,7 @@ static struct MHD_Response *json_response(struct json_object *body, const char *
 	struct MHD_Response *response;
 	size_t len = 0;
 	char *copy = NULL;
-	const char *text = json_object_to_json_string_length(
-		body, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+	const char *text = json_object_to_json_string_length(body, JSON_FORM, &len);
 
 	if (text)
 		copy = malloc(len + 1);
@@ -129,7 +142,7 @@ static void reply_tagged(struct vhca_http_request *req, struct MHD_Response *res
 	char etag[ETAG_SIZE];
 
 	make_etag(etag, text, len);
-	if (known && is_in_list(known, etag)) {
+	if (known && is_in_list(known, etag, true)) {
 		MHD_destroy_response(response);
 		response = empty_response();
 		status = MHD_HTTP_NOT_MODIFIED;

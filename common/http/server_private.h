@@ -162,7 +162,8 @@ uint32_t vhca_http_auth_awaits(void *session);
 /* and whom the certificate of a request's connection names. Negative errno: it cannot be read. */
 int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHCA_CALLER_NAME_MAX]);
 
-/* reply.c */
+/* reply.c: is it one of the list of an If-Match? Takes the object. */
+bool vhca_http_is_listed(const char *list, struct json_object *object);
 void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status,
 			      struct MHD_Response *response);
 void vhca_http_reply_problem(struct vhca_http_request *req, const struct vhca_error *err,

@@ -10,7 +10,7 @@ import yaml
 import openapi
 import tap
 
-ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),\s*\w+(?:,\s*"([^"]*)"(?:,\s*(\w+))?)?\}')
+ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),\s*\w+(?:,\s*"([^"]*)"(?:,\s*(\w+))?|(?:,\s*NULL){2},\s*(\w+))?\}')
 CODE = re.compile(r'VHCA_ERR_(\w+),\s*(?:"(\w+)"|VHCA_CODE_(\w+))')
 CONSTANT = re.compile(r'^#define VHCA_CODE_(\w+)\s+"(\w+)"$', re.M)
 KIND = re.compile(r'\[VHCA_ERR_(\w+)\] = \{"[\w-]+", (\d+), \d+\}')
