@@ -38,7 +38,7 @@ _vhcactl_add()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover plan attach detach migrate park unpark drain undrain migrations outbox watch metrics config reload support-bundle forget help'
+	local commands='status node hcas vfs domains claims lease partitions explain adopt takeover plan attach detach migrate park unpark drain undrain migrations outbox watch top metrics config reload support-bundle forget help'
 	local common='--json --socket --url --ca --cert --key --token-file --timeout --wide --fields --help --version' of_vfs='--domain --pf --fabric --numa --partition --limit'
 	local valued=' --socket --url --ca --cert --key --token-file --output --timeout --fields -o --state --partition --guid --fabric --pf --numa --since --lease --copy-timeout --expected-max --bandwidth --connections --domain --peer --final --limit --xml '
 
@@ -77,6 +77,7 @@ _vhcactl()
 	domains | partitions) words="--limit $common" ;;
 	migrations) words="--state --domain --peer --final --limit $common" ;;
 	watch) words="--since $common" ;;
+	top) words="--once $common" ;;
 	metrics | support-bundle) words="--output $common" ;;
 	park) words="--no-wait --lease $common" ;;
 	drain) words="--no-wait --park $common" ;;

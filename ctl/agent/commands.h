@@ -34,6 +34,7 @@ enum vhca_agent_opt {
 	VHCA_OPT_FINAL,
 	VHCA_OPT_LIMIT,
 	VHCA_OPT_XML,
+	VHCA_OPT_ONCE,
 	VHCA_AGENT_OPTS
 };
 
@@ -66,6 +67,7 @@ extern const struct vhca_ctl_command vhca_cmd_reload;
 extern const struct vhca_ctl_command vhca_cmd_status;
 extern const struct vhca_ctl_command vhca_cmd_support_bundle;
 extern const struct vhca_ctl_command vhca_cmd_takeover;
+extern const struct vhca_ctl_command vhca_cmd_top;
 extern const struct vhca_ctl_command vhca_cmd_undrain;
 extern const struct vhca_ctl_command vhca_cmd_unpark;
 extern const struct vhca_ctl_command vhca_cmd_vfs;

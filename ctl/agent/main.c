@@ -58,18 +58,22 @@ static const struct vhca_ctl_option options[] = {
 	[VHCA_OPT_FINAL] = {"final", "true|false", "only those that are over, or under way"},
 	[VHCA_OPT_LIMIT] = {"limit", "N", "so many at most, the first ones, 1 to 1000"},
 	[VHCA_OPT_XML] = {"xml", "FILE", "all that this domain's XML asks for; - is the input"},
+	[VHCA_OPT_ONCE] = {"once", NULL, "show it one time, whole"},
 };
 _Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_AGENT_OPTS, "one row an option");
 _Static_assert(VHCA_AGENT_OPTS <= VHCA_CTL_OPTS_MAX, "a bit an option");
 
 static const struct vhca_ctl_command *const commands[] = {
-	&vhca_cmd_status,  &vhca_cmd_node,	     &vhca_cmd_hcas,	 &vhca_cmd_vfs,
-	&vhca_cmd_domains, &vhca_cmd_claims,	     &vhca_cmd_lease,	 &vhca_cmd_partitions,
-	&vhca_cmd_explain, &vhca_cmd_adopt,	     &vhca_cmd_takeover, &vhca_cmd_plan,
-	&vhca_cmd_attach,  &vhca_cmd_detach,	     &vhca_cmd_migrate,	 &vhca_cmd_park,
-	&vhca_cmd_unpark,  &vhca_cmd_drain,	     &vhca_cmd_undrain,	 &vhca_cmd_migrations,
-	&vhca_cmd_outbox,  &vhca_cmd_watch,	     &vhca_cmd_metrics,	 &vhca_cmd_config,
-	&vhca_cmd_reload,  &vhca_cmd_support_bundle, &vhca_cmd_forget,
+	&vhca_cmd_status,  &vhca_cmd_node,	 &vhca_cmd_hcas,
+	&vhca_cmd_vfs,	   &vhca_cmd_domains,	 &vhca_cmd_claims,
+	&vhca_cmd_lease,   &vhca_cmd_partitions, &vhca_cmd_explain,
+	&vhca_cmd_adopt,   &vhca_cmd_takeover,	 &vhca_cmd_plan,
+	&vhca_cmd_attach,  &vhca_cmd_detach,	 &vhca_cmd_migrate,
+	&vhca_cmd_park,	   &vhca_cmd_unpark,	 &vhca_cmd_drain,
+	&vhca_cmd_undrain, &vhca_cmd_migrations, &vhca_cmd_outbox,
+	&vhca_cmd_watch,   &vhca_cmd_top,	 &vhca_cmd_metrics,
+	&vhca_cmd_config,  &vhca_cmd_reload,	 &vhca_cmd_support_bundle,
+	&vhca_cmd_forget,
 };
 
 static const char *environment(const char *name)

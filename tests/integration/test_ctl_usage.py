@@ -11,7 +11,7 @@ import tap
 from ctl_case import CtlCase
 
 SOURCE = os.environ["VHCA_SOURCE_DIR"]
-COMMANDS = ["status", "node", "hcas", "vfs", "domains", "claims", "lease", "partitions", "explain", "adopt", "takeover", "plan", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch", "metrics", "config", "reload", "support-bundle", "forget"]
+COMMANDS = ["status", "node", "hcas", "vfs", "domains", "claims", "lease", "partitions", "explain", "adopt", "takeover", "plan", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch", "top", "metrics", "config", "reload", "support-bundle", "forget"]
 
 
 class Usage(CtlCase):

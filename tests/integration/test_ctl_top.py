@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""vhcactl top on a terminal (pty) and without one, against a fake agent with an event log."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+import urllib.parse
+
+import openapi
+import tap
+from ctl_case import CTL, CtlCase, problem
+from ctl_docs import HCAS, MIGRATIONS, NODE, VFS, events
+
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+WAIT = 30
+STATES = ("unmanaged", "preparing", "free", "claimed", "programmed", "attached", "detaching", "scrubbing", "quarantined")
+DOCUMENT = openapi.Document()
+
+
+class Top(CtlCase):
+    def serve(self, vfs=VFS, migrations=MIGRATIONS):
+        """Its event log, which grows by tell()."""
+        self.newest, self.more, self.ended = 3, threading.Event(), False
+
+        def answer(handler):
+            query = urllib.parse.parse_qs(handler.path.partition("?")[2])
+            since, wait = query["since"][0].removeprefix("a."), int(query["wait"][0])
+            since = 0 if since == "oldest" else int(since)
+            if wait and since == self.newest:
+                self.more.wait(min(wait, 0.2))
+                self.more.clear()
+            return 200, {"cursor": f"a.{self.newest}", "events": events(since + 1, self.newest)}
+        self.vfs = vfs
+        return self.agent({"GET /v1/events": (200, answer), "GET /v1/node": {**NODE, "counts": dict.fromkeys(STATES, 126)}, "GET /v1/hcas": HCAS, "GET /v1/migrations": migrations,
+                           "GET /v1/vfs": (200, lambda handler: (200, self.vfs))})
+
+    def tell(self):
+        self.newest += 1
+        self.more.set()
+
+    def start(self, rows=24, columns=80):
+        self.terminal, end = pty.openpty()
+        self.addCleanup(os.close, self.terminal)
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.before = termios.tcgetattr(end)
+        self.end = end
+        self.addCleanup(os.close, end)
+        self.process = subprocess.Popen([CTL, "--socket", self.socket, "top"], stdin=end, stdout=end, stderr=end, env={**os.environ, "TZ": "UTC"}, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(end, termios.TIOCSCTTY, 0))
+        self.addCleanup(lambda: (self.process.kill(), self.process.wait()))
+        self.text = ""
+
+    def read(self, seconds):
+        if select.select([self.terminal], [], [], seconds)[0]:
+            self.text += os.read(self.terminal, 65536).decode(errors="replace")
+
+    def frames(self):
+        """Lines of each whole screen so far."""
+        return [[line.removesuffix("\x1b[K") for line in frame.split("\r\n")[:-1]] for frame in re.findall("\x1b\\[H((?:(?!\x1b\\[[HJ]).)*)\x1b\\[J", self.text, re.S)]
+
+    def until(self, cond, what):
+        end = time.monotonic() + WAIT
+        while not cond():
+            self.assertLess(time.monotonic(), end, (what, self.text[-4000:]))
+            self.read(0.1)
+
+    def test_screen_follows_and_fits(self):
+        server = self.serve()
+        self.start()
+        self.until(self.frames, "a screen")
+        self.assertTrue(self.text.startswith(ENTER))
+        frame = self.frames()[0]
+        self.assertEqual(frame[:2], ["hva: libvirt connected, SM AWAY", ("VFs: " + ", ".join(f"126 {s}" for s in STATES))[:80]])
+        for words in ("0000:01:00.0/1", "0000:01:00.1  attached", "0000:01:00.3  quarantined", "event 3"):
+            self.assertTrue([line for line in frame if words in line], (words, frame))
+        self.vfs = {**VFS, "vfs": [{**VFS["vfs"][0], "state": "detaching"}]}
+        self.tell()
+        self.until(lambda: any("detaching" in line for line in self.frames()[-1]), "the change")
+        self.assertTrue([line for line in self.frames()[-1] if "event 4" in line], self.frames()[-1])
+        for _ in range(3):
+            self.tell()
+        self.until(lambda: "event 7" in self.frames()[-1][-1], "the events")
+        self.assertEqual([line.rsplit(" ", 1)[1] for line in self.frames()[-1][-5:]], ["3", "4", "5", "6", "7"])
+        for frame in self.frames():
+            self.assertLessEqual(len(frame), 23, frame)
+            self.assertLessEqual(max(map(len, frame)), 80, frame)
+        for method, path, body in server.seen:
+            self.assertEqual(DOCUMENT.check_request(method, path, body), [], path)
+
+    def test_a_small_screen_is_not_left(self):
+        self.serve()
+        self.start(rows=6, columns=60)
+        self.until(self.frames, "a screen")
+        self.assertEqual(len(self.frames()[0]), 5)
+        self.assertLessEqual(len(self.frames()[0][0]), 60)
+
+    def test_terminal_is_as_it_was(self):
+        for signo in (None, signal.SIGTERM, signal.SIGHUP):
+            self.serve()
+            self.start()
+            self.until(self.frames, "a screen")
+            if signo:
+                self.process.send_signal(signo)
+            else:
+                os.write(self.terminal, b"\x03")    # as ^C is typed
+            self.until(lambda: self.process.poll() is not None, "the end")
+            self.assertEqual(self.process.returncode, -(signo or signal.SIGINT))
+            self.read(0.1)
+            self.assertTrue(self.text.endswith(LEAVE) or self.text.endswith(LEAVE + "^C"), repr(self.text[-80:]))
+            self.assertEqual(termios.tcgetattr(self.end), self.before)
+            os.unlink(self.socket)
+
+    def test_agent_that_is_away_is_waited_for(self):
+        server = self.serve()
+        self.start()
+        self.until(self.frames, "a screen")
+        node = server.answers["GET", "/v1/node"]
+        server.answers["GET", "/v1/node"] = problem(503, "unavailable", "shutting_down", "vhcad ends")
+        self.until(lambda: "vhcad ends; waiting" in self.text, "that it is away")
+        server.answers["GET", "/v1/node"] = node
+        n = len(self.frames())
+        self.until(lambda: len(self.frames()) > n, "a screen")
+        server.answers["GET", "/v1/node"] = problem(403, "denied", "role_needed", "read is needed")
+        self.until(lambda: self.process.poll() is not None, "the end")
+        self.read(0.1)
+        self.assertEqual(self.process.returncode, 8)
+        self.assertRegex(self.text.rpartition(LEAVE)[2], r"^vhcactl: read is needed")
+
+    def test_once(self):
+        server = self.serve()
+        for args in (["--once"], []):
+            p = self.ctl("top", *args)
+            self.assertEqual((p.returncode, p.stderr), (0, ""))
+            self.assertNotIn("\x1b", p.stdout)
+            self.assertIn("scrub: admin_guids reads back 0x0\n", p.stdout)
+            self.assertIn("0000:01:00.0/2  down", p.stdout)
+            self.assertIn("event 3\n", p.stdout)
+        self.assertEqual(len(server.seen), 2 * 5)
+
+    def test_texts_move_no_cursor(self):
+        self.serve(vfs={"next": None, "vfs": [{**VFS["vfs"][0], "domain": "v\x1b[2Jm\u009b"}]})
+        self.assertIn("v?[2Jm??/ib0", self.ctl("top").stdout)
+
+    def test_what_cannot_be_done_is_said(self):
+        self.serve()
+        p = self.ctl("--json", "top")
+        self.assertEqual((p.returncode, p.stdout), (2, ""))
+        self.assertIn("top has no JSON", p.stderr)
+
+
+tap.main(__name__)
