@@ -118,6 +118,18 @@ static bool sm_takes_report(const struct explain_look *l, struct vhca_finding *f
 			    VHCA_GUID_STR(l->port->port_guid));
 		return false;
 	}
+	if (l->claim && l->claim->lacks_tickets && l->claim->sm_code) {
+		explain_say(f, VHCA_FINDING_WARNING,
+			    "the source of the migration was silent when its guest came, and the "
+			    "subnet manager waits for its ticket for GUID %s: %s",
+			    VHCA_GUID_STR(l->claim->identity.guid), l->claim->sm_answer_reason);
+		explain_fix(f,
+			    "start vhcad on the source; if that is dead and fenced, on OpenSM's "
+			    "host: vhcasmctl owner %s %s",
+			    VHCA_GUID_STR(l->claim->identity.guid),
+			    VHCA_GUID_STR(l->port->port_guid));
+		return false;
+	}
 	if (l->ex->sm->sends && !l->ex->sm_reachable) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "the subnet manager's API does not answer: what it must know waits");

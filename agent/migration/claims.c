@@ -158,8 +158,11 @@ void mig_mark_loaned_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
-	while (!m->source && (c = vhca_migration_claim(m, c)))
+	while (!m->source && (c = vhca_migration_claim(m, c))) {
 		vhca_engine_mark_loaned(m->owner->args.engine, c, m->state != VHCA_MIG_DONE);
+		if (m->handover == VHCA_MIG_HANDOVER_TAKEN)
+			vhca_engine_await_tickets(c);
+	}
 }
 
 void mig_let_go(struct vhca_mig *m)

@@ -225,10 +225,13 @@ static void take_promised_epoch(struct vhca_mig *m)
 			"the source is silent; the guest is here and goes on with the addresses "
 			"that were promised");
 	mig_reason(m, "%s", "");
-	m->handover = VHCA_MIG_HANDOVER_DELIVERED;
-	while ((c = vhca_migration_claim(m, c)))
-		if (vhca_claim_is_withheld(c))
-			vhca_engine_return(m->owner->args.engine, c, c->epoch + 1);
+	m->handover = VHCA_MIG_HANDOVER_TAKEN;
+	while ((c = vhca_migration_claim(m, c))) {
+		if (!vhca_claim_is_withheld(c))
+			continue;
+		vhca_engine_await_tickets(c);
+		vhca_engine_return(m->owner->args.engine, c, c->epoch + 1);
+	}
 }
 
 /* ---- programming, incoming ---- */

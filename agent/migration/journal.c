@@ -54,6 +54,9 @@ void mig_journal_times(const struct vhca_mig *m)
 	vhca_txn_commit(txn, NULL, NULL);
 }
 
+/* In `handed`, where a destination has no more than a promise; else that is 0 or 1. */
+#define TAKEN 2
+
 /* A managed copy waits for nobody, so what limits it at the source is the copy itself. */
 static bool is_limited_by_copy(const struct vhca_mig *m)
 {
@@ -64,10 +67,12 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 {
 	struct json_object *vfs = vfs_doc(m), *copy = vhca_mig_copy_to_json(&m->copy);
 	uint64_t until = is_limited_by_copy(m) ? m->copy_until : m->lease_until;
-	int64_t promised = vhca_migration_promised(m);
+	int64_t handed = vhca_migration_promised(m);
 	const char *tickets = ""; /* what has ended hands nothing over any more */
 	char steps[STEPS_MAX];
 
+	if (m->handover == VHCA_MIG_HANDOVER_TAKEN)
+		handed = TAKEN;
 	if (m->tickets && !vhca_mig_state_is_final(state))
 		tickets = json_object_to_json_string_ext(m->tickets, JSON_C_TO_STRING_PLAIN);
 
@@ -76,7 +81,7 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 		      "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
 		      "ssssssiiuusssssuuss", VHCA_UUID_STR(&m->id),
 		      m->source ? "source" : "destination", VHCA_UUID_STR(&m->domain),
-		      m->domain_name, m->peer, vhca_mig_state_to_string(state), promised,
+		      m->domain_name, m->peer, vhca_mig_state_to_string(state), handed,
 		      (int64_t)m->pinned, m->started_ms, vhca_wall_ms(),
 		      m->failure.kind ? m->failure.code : "", m->reason, steps_of(m, steps),
 		      json_object_to_json_string_ext(vfs, JSON_C_TO_STRING_PLAIN),
@@ -266,6 +271,8 @@ static int load_row(void *ctx, const struct vhca_row *row)
 		return -EBADMSG;
 	if (vhca_row_i64(row, 6))
 		m->handover = m->source ? VHCA_MIG_HANDOVER_PROMISED : VHCA_MIG_HANDOVER_DELIVERED;
+	if (vhca_row_i64(row, 6) == TAKEN)
+		m->handover = VHCA_MIG_HANDOVER_TAKEN;
 	m->pinned = vhca_row_i64(row, 7) != 0;
 	m->started_ms = vhca_row_u64(row, 8);
 	m->updated_ms = vhca_row_u64(row, 9);

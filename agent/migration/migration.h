@@ -151,7 +151,7 @@ enum vhca_mig_phase {
  * way at most. In handing_over and ready the hand-over is the migration's effect, which leaves this
  * as it is until it is answered.
  *
- * Destination: NONE, and DELIVERED since the epoch is its own; its rules write it.
+ * Destination: NONE, and DELIVERED or TAKEN since the epoch is its own; its rules write it.
  */
 enum vhca_mig_handover {
 	VHCA_MIG_HANDOVER_NONE,
@@ -160,6 +160,7 @@ enum vhca_mig_handover {
 	VHCA_MIG_HANDOVER_DELIVERED, /* the destination has said that it has the epoch */
 	VHCA_MIG_HANDOVER_RENEWING,  /* as DELIVERED; a hand-over renews the lease there */
 	VHCA_MIG_HANDOVER_RECALLED,  /* as NONE; the answer to a hand-over is still to come */
+	VHCA_MIG_HANDOVER_TAKEN,     /* from a silent source, so without tickets */
 };
 
 /*

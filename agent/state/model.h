@@ -214,6 +214,12 @@ struct vhca_claim {
 	 * restart, the migration says so again). Whoever asks for its release vouches for that.
 	 */
 	bool on_loan;
+	/*
+	 * Destination: its epoch was taken as promised, from a silent source, which has the tickets
+	 * (after a restart, the migration says so again, which the claim keeps for that). An SM
+	 * that asks for them is asked again.
+	 */
+	bool lacks_tickets;
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
 	/* its grant is lost, and the SM was asked whether it is still ours */
 	bool ownership_unconfirmed;

@@ -92,6 +92,11 @@ void vhca_engine_pass_on(struct vhca_claim *claim)
 	claim->kept_epoch = 0;
 }
 
+void vhca_engine_await_tickets(struct vhca_claim *claim)
+{
+	claim->lacks_tickets = true;
+}
+
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->arbitration_asked = true;

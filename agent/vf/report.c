@@ -289,8 +289,9 @@ static uint16_t collect_coming_keys(struct vhca_engine *e, const struct vhca_hca
 
 	TAILQ_FOREACH (c, &e->model.claims, link) {
 		/* On mlx5 they are the vGUID's own, and a stopped guest may be long in coming. */
-		bool is_coming = c->migrating || (c->custody == VHCA_CUSTODY_RESERVED &&
-						  vhca_hca_identity(hca)->host_pkey_map);
+		bool is_coming = c->migrating || c->lacks_tickets ||
+				 (c->custody == VHCA_CUSTODY_RESERVED &&
+				  vhca_hca_identity(hca)->host_pkey_map);
 
 		if (!is_coming || vhca_claim_is_ending(c) || c->vf->hca != hca)
 			continue;

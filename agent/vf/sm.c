@@ -151,7 +151,7 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	struct vhca_engine *e = engine;
 	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
 	static const char *const codes[] = {VHCA_CODE_NOT_THE_OWNER, VHCA_CODE_TICKET_NOT_VALID};
-	bool refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
+	bool refused;
 	int code;
 
 	if (!binding->bound || !c || c->epoch != binding->epoch)
@@ -163,11 +163,25 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	     memcmp(binding->pkeys, c->identity.pkeys,
 		    binding->n_pkeys * sizeof(binding->pkeys[0])) != 0))
 		return; /* the partitions have changed since, and that is reported */
+	code = vhca_json_problem_find(doc, codes, VHCA_ARRAY_SIZE(codes));
+	/*
+	 * It knows nobody above what was promised, so the source has not taken that back: its
+	 * tickets are still to come.
+	 */
+	if (c->lacks_tickets && code >= 0 && strcmp(codes[code], VHCA_CODE_NOT_THE_OWNER) == 0 &&
+	    !vhca_engine_proof(e, c))
+		answer = VHCA_SM_RETRY;
+	refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
 	if (answer == VHCA_SM_ACCEPTED || answer == VHCA_SM_SUPERSEDED)
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
 		c->ownership_unconfirmed = c->disputed = c->unaccepted = false;
+		if (c->lacks_tickets) {
+			c->lacks_tickets = false;
+			engine_save_soon(e, c);
+			vhca_engine_declare_members(e); /* its binding has its keys on the port */
+		}
 		vhca_engine_prove(c, NULL); /* before the next report, which would show it again */
 		if (binding->follow_lid)
 			end_lid(e, c, binding, NULL);
@@ -178,7 +192,6 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	}
 	if (refused && c->custody != VHCA_CUSTODY_RESERVED && go_on_from(e, c, doc))
 		return;
-	code = vhca_json_problem_find(doc, codes, VHCA_ARRAY_SIZE(codes));
 	c->sm_code = code < 0 ? NULL : codes[code];
 	if (c->sm_answer != answers[answer].sm_answer) {
 		c->sm_answer = answers[answer].sm_answer;

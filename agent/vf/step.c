@@ -447,6 +447,22 @@ static void step_beside(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 }
 
+/* Its tickets have not come; whoever has the role admin may have said whose it is. */
+static void ask_owner_again(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+	uint64_t waited = vhca_now_ms() - c->sm_answer_ms;
+
+	if (c->sm_answer != VHCA_ANSWER_UNREACHABLE || !c->sm_code)
+		return;
+	if (waited < OWNER_AGAIN_MS) {
+		engine_again(e, vf, OWNER_AGAIN_MS - waited);
+		return;
+	}
+	c->sm_answer_ms = vhca_now_ms();
+	engine_report(e, c);
+}
+
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (vf->host.effect != VHCA_EFFECT_NONE)
@@ -474,5 +490,7 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_step_absent(e, vf);
 		return;
 	}
+	if (vf->claim && vf->claim->lacks_tickets)
+		ask_owner_again(e, vf);
 	steps[vf->state](e, vf);
 }

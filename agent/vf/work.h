@@ -37,8 +37,9 @@ struct vhca_engine {
 #define GRANT_FIRST_MS 200 /* a grant usually comes within a second of the guest driver's start */
 #define KICK_AFTER_MS \
 	10000 /* ungranted for so long: ask again (mlx4 backs off up to 60 s by itself) */
-#define HELD_BACK_MS 1000   /* the SM is asked again whether another host has a port's GUID */
-#define BEGIN_MS     600000 /* a VF is programmed for a domain that has not begun */
+#define HELD_BACK_MS   1000   /* the SM is asked again whether another host has a port's GUID */
+#define OWNER_AGAIN_MS 30000  /* ...and whether it has been shown a ticket by now */
+#define BEGIN_MS       600000 /* a VF is programmed for a domain that has not begun */
 /* Who sets partitions that only the SM has waits so long for its word: vhca-eswitch has 2.5 s. */
 #define WORD_MS		 2000
 #define REQUEST_FIRST_MS 2000 /* a domain's request that failed: try again */

@@ -179,6 +179,91 @@ static void at_each_step_an_agent_may_die(void **state)
 	assert_int_equal(failed, 0);
 }
 
+/* ---- a destination that went on alone ---- */
+
+static void on_handover(struct chaos *c, struct chaos_host *h, enum chaos_when when,
+			const char *label)
+{
+	if (h->n == 0 && when == CHAOS_BEFORE && strstr(label, "handover"))
+		chaos_cut(c, 0, 1, true);
+}
+
+static bool has_vf(const struct chaos *c, unsigned int host)
+{
+	struct vhca_engine *e = c->hosts[host].w.engine;
+	const struct vhca_claim *claim = e ? TAILQ_FIRST(&vhca_engine_model(e)->claims) : NULL;
+
+	return claim && claim->vf->state == VHCA_VF_ATTACHED && !vhca_claim_is_ending(claim);
+}
+
+static bool has_arrived_alone(const struct chaos *c)
+{
+	return c->guests[0].at == 1 && has_vf(c, 1) && c->n_strangers > 0;
+}
+
+/* The source is killed before it hands over, and stays away; the SM answers all the time. */
+static struct chaos *go_alone(struct plan *p)
+{
+	struct chaos *c = begin(dir.root, p);
+	uint64_t until;
+
+	chaos_trouble(c, 4 * HOP_MS);
+	c->wants_labels = true;
+	c->on_step = on_handover;
+	assert_true(chaos_migrate(c, 0, 1));
+	until = vtime_now() + HOP_MS;
+	while (!c->guests[0].job.active) {
+		assert_true(vtime_now() < until);
+		chaos_run(c, 1);
+		if (c->cut[0][1]) /* libvirt's copy needs it */
+			chaos_cut(c, 0, 1, false);
+	}
+	chaos_kill(&c->hosts[0]);
+	while (!has_arrived_alone(c)) {
+		assert_true(vtime_now() < until);
+		chaos_run(c, 500);
+	}
+	c->on_step = NULL;
+	return c;
+}
+
+static void end_alone(struct chaos *c)
+{
+	const struct chaos_owner *o = chaos_owner_of(c, c->guests[0].vfs[0].guid);
+
+	chaos_start(&c->hosts[0]);
+	assert_true(chaos_settle(c, SETTLE_MS));
+	assert_true(has_vf(c, 1));
+	assert_int_equal(o->owner, 1);
+	assert_int_equal(o->proven, 1);
+	chaos_done(c);
+}
+
+static void who_went_on_alone_waits_for_its_ticket(void **state)
+{
+	struct plan p = {0};
+	struct chaos *c = go_alone(&p);
+
+	(void)state;
+	chaos_run(c, HOP_MS);
+	assert_true(has_vf(c, 1));
+	end_alone(c);
+}
+
+static void who_went_on_alone_may_be_killed(void **state)
+{
+	struct plan p = {0};
+	struct chaos *c = go_alone(&p);
+
+	(void)state;
+	chaos_kill(&c->hosts[1]);
+	chaos_run(c, AWAY_MS);
+	chaos_start(&c->hosts[1]);
+	chaos_run(c, HOP_MS);
+	assert_true(has_vf(c, 1));
+	end_alone(c);
+}
+
 /* What holds of it whether anybody looks at tickets or not. */
 static void without_certificates_nothing_is_signed(void **state)
 {
@@ -219,6 +304,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_went_on_alone_waits_for_its_ticket),
+		cmocka_unit_test(who_went_on_alone_may_be_killed),
 		cmocka_unit_test(a_guest_that_moved_twice_unheard_is_believed),
 		cmocka_unit_test(at_each_step_an_agent_may_die),
 		cmocka_unit_test(without_certificates_nothing_is_signed),
