@@ -42,6 +42,7 @@ struct report {
 	bool proves_first;  /* in flight: its binding, before its withdrawal */
 	bool refused_proof; /* by the SM of its round: it goes without */
 	bool missed_proof;  /* and was asked for it then */
+	bool without_lid;   /* in flight: its LID was denied; whether the rest is, too */
 	bool lacks_owner;   /* by the last answer: nobody knows when that ends */
 	unsigned int round; /* of the line when it was sent */
 	unsigned int attempts;
@@ -225,6 +226,8 @@ static struct vhca_outbox_row row_to_send(const struct report *r)
 		row.binding.bound = true;
 		row.plain = true;
 	}
+	if (r->without_lid)
+		row.binding.follow_lid = false;
 	return row;
 }
 
@@ -329,6 +332,16 @@ static void drop_replaced(struct vhca_outbox *ob, struct report *r)
 		report_drop(ob, r);
 }
 
+/* The binding goes without it, at once; after a restart it is asked for once more. */
+static void leave_lid(struct vhca_outbox *ob, struct report *r, const char *reason)
+{
+	const struct vhca_sm_binding asked = r->row.binding;
+
+	r->row.binding.follow_lid = false;
+	if (ob->lid_stays && !ready_twin(ob, r))
+		ob->lid_stays(ob->arg, &asked, reason);
+}
+
 static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 			const struct vhca_http_result *res, const struct vhca_error *err)
 {
@@ -336,6 +349,9 @@ static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 	enum vhca_sm_answer answer = vhca_outbox_row_answer(ob->ops, &row, res, err);
 	uint64_t now = vhca_now_ms();
 
+	if (r->without_lid && answer == VHCA_SM_ACCEPTED)
+		leave_lid(ob, r, "at the subnet manager that needs the role admin");
+	r->without_lid = false;
 	(void)snprintf(r->reason, sizeof(r->reason), "%s",
 		       rc < 0			 ? err->msg
 		       : answer == VHCA_SM_RETRY ? "answer is none of ours"
@@ -364,22 +380,12 @@ static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 	ob->snapshot(ob->arg);
 }
 
-/* The binding goes without it, at once; after a restart it is asked for once more. */
-static void leave_lid(struct vhca_outbox *ob, struct report *r, const char *reason)
-{
-	const struct vhca_sm_binding asked = r->row.binding;
-
-	r->row.binding.follow_lid = false;
-	if (ob->lid_stays && !ready_twin(ob, r))
-		ob->lid_stays(ob->arg, &asked, reason);
-}
-
 /* The SM does not take the move as it is: the same state goes in another way, at once. */
 static bool goes_otherwise(struct vhca_outbox *ob, struct report *r, int rc,
 			   const struct vhca_http_result *res, const struct vhca_error *err)
 {
 	bool unknown = ob->ops->commit_unknown(res->status, res->body);
-	bool follows = r->row.binding.follow_lid;
+	bool follows = r->row.binding.follow_lid && !r->without_lid;
 
 	if (unknown)
 		r->row.plain = true; /* it knows bindings only */
@@ -387,6 +393,8 @@ static bool goes_otherwise(struct vhca_outbox *ob, struct report *r, int rc,
 		leave_lid(ob, r, "the subnet manager knows no moves");
 	else if (follows && ob->ops->lid_refused(res->status, res->body))
 		leave_lid(ob, r, rc < 0 ? err->msg : "the subnet manager refuses it");
+	else if (follows && ob->ops->lid_denied(res->status, res->body))
+		r->without_lid = true;
 	else
 		return unknown;
 	return true;

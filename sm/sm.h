@@ -102,6 +102,8 @@ struct vhca_sm_ops {
 	enum vhca_sm_answer (*commit_answer)(int status, struct json_object *body);
 	/* Of a move with follow_lid: without that it may be taken. */
 	bool (*lid_refused)(int status, struct json_object *body);
+	/* Of the same: whether it is the LID that is denied, the answer to the rest tells. */
+	bool (*lid_denied)(int status, struct json_object *body);
 	/* An SM that has bindings only says so; whoever else answers at its URL does not. */
 	bool (*commit_unknown)(int status, struct json_object *body);
 	/* What a commit would be answered; nothing changes. */

@@ -211,14 +211,16 @@ static enum vhca_sm_answer members_answer(int status, struct json_object *body)
 	return report_answer(status, body, "port_guid", NULL);
 }
 
-/*
- * Whether it was the LID, the same report without it tells. role_needed: a plugin with [agents]
- * lets no agent have it.
- */
+/* Whether it was the LID, the same report without it tells. */
 static bool lid_refused(int status, struct json_object *body)
 {
-	return status >= 400 && (problem_answer(status, body) == VHCA_SM_REFUSED ||
-				 strcmp(vhca_json_problem_code(body), VHCA_CODE_ROLE_NEEDED) == 0);
+	return status >= 400 && problem_answer(status, body) == VHCA_SM_REFUSED;
+}
+
+/* A plugin with [agents] lets no agent have it; or a token is wrong for a moment. */
+static bool lid_denied(int status, struct json_object *body)
+{
+	return status >= 400 && strcmp(vhca_json_problem_code(body), VHCA_CODE_ROLE_NEEDED) == 0;
 }
 
 static bool commit_unknown(int status, struct json_object *body)
@@ -245,6 +247,7 @@ const struct vhca_sm_ops vhca_sm_vhcasm = {
 	.commit_request = commit_request,
 	.commit_answer = commit_answer,
 	.lid_refused = lid_refused,
+	.lid_denied = lid_denied,
 	.commit_unknown = commit_unknown,
 	.prepare_request = prepare_request,
 	.prepare_answer = prepare_answer,

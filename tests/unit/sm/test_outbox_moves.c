@@ -196,6 +196,21 @@ static void a_lid_waits_for_what_passes(void **state)
 	assert_non_null(strstr(box_last_seen(b)->body, "\"lid_policy\":\"follow\""));
 }
 
+/* A token that is wrong for a moment speaks of no LID. */
+static void a_lid_waits_for_the_role(void **state)
+{
+	struct box *b = *state;
+
+	box_refuse(b, "role_needed", VHCA_ERR_DENIED);
+	box_put_binding(b, follower());
+	box_wait_until(b, box_count_answers(b, VHCA_SM_RETRY) == 2);
+	assert_int_equal(b->n_lid_stays, 0);
+	box_refuse(b, NULL, VHCA_ERR_NONE);
+	box_wait_all_done(b);
+	assert_int_equal(b->n_lid_stays, 0);
+	assert_non_null(strstr(box_last_seen(b)->body, "\"lid_policy\":\"follow\""));
+}
+
 static void an_older_plugin_moves_no_lid(void **state)
 {
 	struct box *b = *state;
@@ -337,6 +352,7 @@ int main(void)
 		BOX_CASE(a_lid_follows),
 		BOX_CASE(a_lid_that_is_refused_stays),
 		BOX_CASE(a_lid_waits_for_what_passes),
+		BOX_CASE(a_lid_waits_for_the_role),
 		BOX_CASE(an_older_plugin_moves_no_lid),
 		BOX_CASE(prepare_is_sent_once),
 		BOX_CASE(prepare_takes_no_effect),
