@@ -28,7 +28,7 @@ bool vhca_identity_matches(const struct vhca_identity_state *state,
 	if (state->sm_pkeys) {
 		*ret_missing = 0; /* who is a member of what is the SM's business */
 		return state->requested == want->guid && state->node_guid == want->guid &&
-		       state->policy != VHCA_LINK_DOWN;
+		       (state->policy != VHCA_LINK_DOWN || want->n_pkeys == 0);
 	}
 	if (state->other_maps || state->other_guids || state->smi_ports ||
 	    state->requested != want->guid || want->n_pkeys > state->n_virtual)
@@ -85,7 +85,7 @@ void vhca_identity_describe(const struct vhca_identity_state *state,
 	if (state->sm_pkeys && state->node_guid != want->guid)
 		vhca_strbuf_add(&sb, "%snode GUID %s instead of %s", sb.len ? ", " : "",
 				VHCA_GUID_STR(state->node_guid), VHCA_GUID_STR(want->guid));
-	if (state->sm_pkeys && state->policy == VHCA_LINK_DOWN)
+	if (state->sm_pkeys && state->policy == VHCA_LINK_DOWN && want->n_pkeys > 0)
 		vhca_strbuf_add(&sb, "%slink down", sb.len ? ", " : "");
 }
 

@@ -108,7 +108,7 @@ struct vhca_identity_ops {
 	 * partition only if asked for. A key that is not in the port's table stays none:
 	 * *ret_missing counts those (not an error). A virtual index whose key moved to another
 	 * physical index goes through none. Reads everything back: a difference is VHCA_ERR_DEVICE
-	 * "readback_differs".
+	 * "readback_differs". mlx5: a link that is down stays so as long as there is no partition.
 	 */
 	int (*program)(const struct vhca_identity_at *at, const struct vhca_identity *want,
 		       unsigned int *ret_missing, struct vhca_identity_state *ret,

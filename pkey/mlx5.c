@@ -247,7 +247,9 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 		r = load(&w, err);
 	if (r == 0)
 		r = give_guids(&w, want->guid, err);
-	if (r == 0)
+	/* Without a partition it would be a member of what the SM gives to every port. One that has
+	 * a guest already is not cut off by that: it was adopted, or the SM has taken them away. */
+	if (r == 0 && want->n_pkeys > 0)
 		r = give_link(&w, want->guid, err);
 	if (r < 0)
 		return r;

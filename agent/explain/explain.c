@@ -297,6 +297,9 @@ static void check_link_policy(const struct explain_look *l, struct vhca_finding 
 			"mlx4 has none: the VF's port follows the host's once its GUID is granted");
 	} else if (!l->vf->hw_known) {
 		explain_say(f, VHCA_FINDING_UNKNOWN, "the VF's link policy was not read");
+	} else if (l->claim && given && down && vhca_claim_shows(l->claim).n_pkeys == 0) {
+		explain_say(f, VHCA_FINDING_OK,
+			    "the VF's link is down until the subnet manager has it in a partition");
 	} else if (l->claim && given && down) {
 		explain_say(f, VHCA_FINDING_WRONG,
 			    "the VF's link is taken down: somebody changed it");

@@ -257,7 +257,9 @@ void explain_partition(const struct explain_look *l, struct vhca_finding *f)
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "the VF was claimed without a partition: its guest %s",
 			    explain_is_mlx4(l) ? "sees no P_Key"
-					       : "has what the subnet manager gives to every port");
+			    : l->vf->hw.policy == VHCA_LINK_DOWN
+				    ? "gets no link before it has one"
+				    : "has what the subnet manager gives to every port");
 		explain_fix(f, "end the claim and make it with a partition; a cloud's port: PUT "
 			       "/v1/fabrics/FABRIC/ports/MAC/partitions");
 	} else if (!explain_is_mlx4(l)) {

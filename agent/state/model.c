@@ -148,7 +148,13 @@ struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim)
 {
 	static const struct vhca_identity nobodys = {.guid = VHCA_GUID_ALL1};
 
-	return vhca_claim_is_withheld(claim) || claim->stripped ? nobodys : claim->identity;
+	if (vhca_claim_is_withheld(claim) || claim->stripped)
+		return nobodys;
+	/* What only the SM has counts when it says so: a link that is down waits for that. */
+	if (claim->sm_answer != VHCA_ANSWER_ACCEPTED && claim->vf &&
+	    !vhca_hca_identity(claim->vf->hca)->host_pkey_map)
+		return (struct vhca_identity){.guid = claim->identity.guid};
+	return claim->identity;
 }
 
 void vhca_model_init(struct vhca_model *m)

@@ -152,6 +152,10 @@ void engine_await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (port->state != VHCA_PORT_ACTIVE) {
 		engine_reason(vf, "not granted: the host's port is %s, not ACTIVE",
 			      vhca_port_state_to_string(port->state));
+	} else if (vf->hw_known && vf->hw.sm_pkeys && vf->hw.policy == VHCA_LINK_DOWN &&
+		   vhca_claim_shows(vf->claim).n_pkeys == 0) {
+		engine_reason(vf, "its link is down until the SM has it in a partition%s",
+			      vf->claim->identity.n_pkeys ? "" : ", and it is to be in none");
 	} else if (!vhca_hca_identity(vf->hca)->sees_grant) {
 		engine_reason(vf,
 			      "not granted yet: the SM has not accepted the report of its GUID");

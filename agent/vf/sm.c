@@ -145,6 +145,19 @@ void vhca_engine_sm_keeps_lid(void *engine, const struct vhca_sm_binding *bindin
 		end_lid(e, c, binding, reason);
 }
 
+/* It was down for want of a partition, or may be. */
+static void raise_link(const struct vhca_claim *c)
+{
+	struct vhca_vf *vf = c->vf;
+
+	if (!vf || vhca_hca_identity(vf->hca)->host_pkey_map ||
+	    (vf->state != VHCA_VF_PROGRAMMED && vf->state != VHCA_VF_ATTACHED) ||
+	    (vf->hw_known && vf->hw.policy != VHCA_LINK_DOWN))
+		return;
+	vf->reprogram = true;
+	vf->outdated |= vf->host.effect != VHCA_EFFECT_NONE;
+}
+
 void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
 {
@@ -175,6 +188,7 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	if (answer == VHCA_SM_ACCEPTED || answer == VHCA_SM_SUPERSEDED)
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
 	if (answer == VHCA_SM_ACCEPTED) {
+		raise_link(c);
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
 		c->ownership_unconfirmed = c->disputed = c->unaccepted = false;
 		if (c->lacks_tickets) {

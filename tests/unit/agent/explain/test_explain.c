@@ -340,6 +340,9 @@ static void mlx5_says_what_it_cannot_see(void **state)
 		"outbox");
 	f->claim->identity.n_pkeys = 0;
 	WARNING(f, "partition", "gives to every port", "partition");
+	f->vf->hw.policy = VHCA_LINK_DOWN;
+	WARNING(f, "partition", "gets no link before it has one", "partition");
+	f->vf->hw.policy = VHCA_LINK_AUTO;
 	f->claim->identity.n_pkeys = 1;
 	f->ex.sm = &vhca_sm_none;
 	expect(f, "partition", VHCA_FINDING_UNKNOWN, "the host does not see them", "in the guest");
@@ -354,6 +357,7 @@ static void mlx5_says_what_it_cannot_see(void **state)
 	f->hca->ports[0].state = VHCA_PORT_DOWN;
 	f->hca->ports[0].lid = VHCA_LID_PERMISSIVE;
 	WRONG(f, "physical port", "is a virtual one", "virt_enabled 2");
+	f->claim->sm_answer = VHCA_ANSWER_ACCEPTED;
 	f->vf->hw.policy = VHCA_LINK_DOWN;
 	WRONG(f, "link policy", "taken down", "by itself");
 	f->vf->hw.node_guid = GUID + 1;

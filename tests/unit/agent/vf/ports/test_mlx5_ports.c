@@ -76,11 +76,80 @@ static bool was_read(const struct world *w, const void *arg)
 	return engine_vf(w, 1)->hw_known;
 }
 
+static bool lacks_nothing(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return count_missing(w) == 0;
+}
+
 static void ask(struct world *w, const char *partitions, struct answer *ret)
 {
 	*ret = (struct answer){0};
 	vhca_engine_set_partitions(w->engine, port(w), partitions, on_answer, ret);
 	world_settle(w);
+}
+
+static enum vhca_link_policy link_of(const struct world *w)
+{
+	return w->mlx5->kernel.vfs[1].policy;
+}
+
+static bool link_is_up(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return link_of(w) == VHCA_LINK_AUTO;
+}
+
+/* What the SM gives to every port is not the cloud's to give. */
+static void test_link_is_down_without_a_partition(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	begin(w);
+	assert_true(w->vfs[1].guid == GUID);
+	assert_int_equal(link_of(w), VHCA_LINK_DOWN);
+	world_look(w, 0);
+	world_settle(w);
+	assert_false(world_told(w, "is not what was programmed"));
+	ask(w, "0x8011", &a);
+	assert_int_equal(link_of(w), VHCA_LINK_DOWN);
+	say(w, VHCA_SM_REFUSED, "no partition 0x0011");
+	world_settle(w);
+	assert_int_equal(link_of(w), VHCA_LINK_DOWN);
+	ask(w, "0x8012", &a);
+	say(w, VHCA_SM_ACCEPTED, "");
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_int_equal(link_of(w), VHCA_LINK_AUTO);
+	ask(w, "0x8013", &a); /* its guest goes on until the SM has said so */
+	world_settle(w);
+	assert_int_equal(link_of(w), VHCA_LINK_AUTO);
+	say(w, VHCA_SM_ACCEPTED, "");
+	assert_true(world_until(w, answered, &a));
+	ask(w, "", &a);
+	say(w, VHCA_SM_ACCEPTED, "");
+	assert_true(world_until(w, answered, &a));
+	assert_int_equal(link_of(w), VHCA_LINK_AUTO);
+}
+
+/* What has been refused waits for a yes also when another agent has begun. */
+static void test_link_outlives_the_agent(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	begin(w);
+	ask(w, "0x8011", &a);
+	say(w, VHCA_SM_REFUSED, "no partition 0x0011");
+	world_settle(w);
+	world_kill(w);
+	world_start(w);
+	assert_true(world_until(w, was_read, NULL));
+	world_settle(w);
+	assert_int_equal(link_of(w), VHCA_LINK_DOWN);
+	say(w, VHCA_SM_ACCEPTED, "");
+	assert_true(world_until(w, link_is_up, NULL));
 }
 
 static void test_partitions_are_answered_by_the_sm(void **state)
@@ -143,7 +212,7 @@ static void test_silent_sm(void **state)
 	assert_true(world_until(w, answered, &a));
 	assert_string_equal(a.code, "sm_silent");
 	say(w, VHCA_SM_ACCEPTED, "");
-	assert_int_equal(count_missing(w), 0);
+	assert_true(world_until(w, lacks_nothing, NULL));
 	ask(w, "0x8012", &a);
 	assert_true(a.called && a.ok);
 }
@@ -206,7 +275,7 @@ static void test_killed_before_the_sm_has_said_so(void **state)
 	assert_true(world_until(w, was_read, NULL));
 	assert_int_equal(count_missing(w), 1);
 	say(w, VHCA_SM_ACCEPTED, "");
-	assert_int_equal(count_missing(w), 0);
+	assert_true(world_until(w, lacks_nothing, NULL));
 }
 
 /* Its guest goes while somebody waits. */
@@ -223,7 +292,6 @@ static void test_guest_ends_meanwhile(void **state)
 	assert_true(world_until(w, is_reserved, NULL));
 	ask(w, "0x8011 0x8012", &a);
 	assert_true(a.called && a.ok);
-	assert_int_equal(count_missing(w), 0);
 }
 
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup_mlx5, teardown_mlx5)
@@ -231,6 +299,8 @@ static void test_guest_ends_meanwhile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(test_link_is_down_without_a_partition),
+		T(test_link_outlives_the_agent),
 		T(test_partitions_are_answered_by_the_sm),
 		T(test_partitions_are_refused_by_the_sm),
 		T(test_silent_sm),
