@@ -157,6 +157,24 @@ static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
 #define TABLE_CHANGED \
 	"the port's P_Key table changed while the VF was programmed: QPs may keep a foreign key"
 
+/* Whoever says of a cloud's port that it is UP, or DOWN, hears of nothing else. */
+static void note_missing(struct vhca_engine *e, struct vhca_vf *vf, unsigned int missing)
+{
+	bool differs = vf->missing != VHCA_MISSING_UNKNOWN && vf->missing != missing;
+
+	vf->missing = missing;
+	if (!differs || !vhca_claim_is_port(vf->claim))
+		return;
+	if (missing)
+		vhca_events_add_claim(e->args.events, "claim", vf->claim,
+				      "%s lacks %u of its partitions: the host's port is not in "
+				      "them",
+				      VHCA_BDF_STR(vf->bdf), missing);
+	else
+		vhca_events_add_claim(e->args.events, "claim", vf->claim,
+				      "%s has all of its partitions", VHCA_BDF_STR(vf->bdf));
+}
+
 static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 			 const struct vhca_effect_result *res)
 {
@@ -167,7 +185,7 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 		return;
 	}
 	vhca_backoff_reset(&vf->host.backoff);
-	vf->missing = res->missing;
+	note_missing(e, vf, res->missing);
 	vf->reprogram = vf->outdated;
 	if (vf->state == VHCA_VF_CLAIMED) {
 		if (res->missing && vf->claim->sm_answer == VHCA_ANSWER_ACCEPTED) {
@@ -238,7 +256,7 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		vf->reprogram = true;
 	}
 	vf->reprogram |= vf->missing == VHCA_MISSING_UNKNOWN ? missing > 0 : missing < vf->missing;
-	vf->missing = missing;
+	note_missing(e, vf, missing);
 	engine_update_grant(e, vf);
 }
 

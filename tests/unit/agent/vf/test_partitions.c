@@ -205,10 +205,34 @@ static void test_key_that_comes_later(void **state)
 	attach(w);
 	assert_true(set(w, "0x8001 0x8007").ok);
 	shows(w, 0x8001, 0);
+	assert_true(world_told(w, "lacks 1 of its partitions"));
+	assert_false(world_told(w, "has all of its partitions"));
 	world_set_key(w, 6, 0x8007);
 	assert_true(world_until(w, is_attached, NULL));
 	world_settle(w);
 	shows(w, 0x8001, 0x8007);
+	assert_true(world_told(w, "has all of its partitions"));
+}
+
+static bool lacks_one(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return rests(w, NULL) && world_told(w, "lacks 1 of its partitions");
+}
+
+/* The SM has taken one back; whoever said that the port is UP is told. */
+static void test_key_that_goes_later(void **state)
+{
+	struct world *w = *state;
+
+	w->conf.index_policy = VHCA_INDEX_ALARM;
+	begin(w);
+	attach(w);
+	assert_true(set(w, "0x8001 0x8003").ok);
+	assert_false(world_told(w, "of its partitions"));
+	world_set_key(w, 3, 0);
+	assert_true(world_until(w, lacks_one, NULL));
+	shows(w, 0x8001, 0);
 }
 
 /* Killed after any number of rounds: the old list, or the new one, and the VF shows it. */
@@ -341,6 +365,7 @@ int main(void)
 		TEST(test_refusals_change_nothing),
 		TEST(test_static_keys),
 		TEST(test_key_that_comes_later),
+		TEST(test_key_that_goes_later),
 		TEST(test_outlives_the_agent),
 		TEST(test_one_report),
 		TEST(test_accepted_without_the_partitions),
