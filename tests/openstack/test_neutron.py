@@ -18,6 +18,8 @@ import json
 import os
 import re
 import subprocess
+import threading
+import time
 import unittest
 from unittest import mock
 
@@ -284,6 +286,42 @@ class Ports(Case):
         self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
         self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
         self.until_status(bad, 'ACTIVE')
+
+    def test_one_that_vhcad_hangs_at_stops_no_other(self):
+        """What it says at last is heard."""
+        network, hangs, real = self.make_network(), threading.Event(), self.agent._api.set_partitions
+        self.addCleanup(hangs.set)
+
+        def set_partitions(port, pkeys):
+            if port.mac == MAC:
+                hangs.wait(WAIT)
+            real(port, pkeys)
+        with mock.patch.object(self.agent._api, 'set_partitions', set_partitions):
+            late = self.make_port(network)
+            self.vhcad.add()
+            good = self.boot(mac=OTHER_MAC, bdf=OTHER_VF, domain=OTHER_UUID, network=network)
+            self.until_status(good, 'ACTIVE')
+            self.assertEqual((self.status(late), self.vhcad.claim()['pkeys']), ('DOWN', []))
+            hangs.set()
+            self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
+            self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
+            self.until_status(late, 'ACTIVE')
+
+    def test_neutron_hangs(self):
+        """Each call takes as long as one: neutron_lib would double that, and sleep besides."""
+        cfg.CONF.set_override('rpc_response_timeout', 1)
+        self.agent = self.agent_of(HOST)
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        self.stop_neutron()
+        begun = time.monotonic()
+        for _ in range(6):
+            self.agent.begin_anew()
+            self.assertEqual(self.agent.look(), vhca_agent.RETRY_ALL)
+        self.assertLess(time.monotonic() - begun, 20)
+        self.serve()
+        self.until(lambda: self.is_settled(self.agent))
+        self.assertEqual(self.status(port), 'ACTIVE')
 
     def test_one_that_neutron_fails_at_stops_no_other(self):
         """Its call for all of them raises for one, whose guest keeps what it has."""

@@ -7,6 +7,7 @@ vhcad's events and of Neutron's messages, leave marks and wake it. Nothing here 
 
 import concurrent.futures
 import dataclasses
+import functools
 import json
 import sys
 import threading
@@ -34,6 +35,7 @@ RETRY = 10           # seconds between two tries at a port
 RETRY_ALL = 1        # where vhcad or Neutron does not answer
 LOOK_AGAIN = 60      # when all is as it should be: an event, or what Neutron told Nova, may have been lost
 WRITERS = 8          # ports whose partitions are set at the same time
+PATIENCE = 2         # seconds with them in a look; what takes longer is heard at a later one
 REPORT_BYTES = 3000  # of reasons: Neutron's column has 4095 for all of the configurations
 REASON_CHARS = 200
 AWAY = (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure)    # of Neutron, or of what is between
@@ -43,6 +45,12 @@ OPTIONS = [
     cfg.DictOpt('fabric_mappings', default={},
                 help='PHYSICAL_NETWORK:FABRIC, with commas between; none: each fabric of vhcad is the physical network of that name'),
 ]
+
+
+def _bounded(api):
+    """Neutron's, each call for `rpc_response_timeout`: neutron_lib would double that with each silence, up to 600 s, and sleep behind it."""
+    api.client.prepare = functools.partial(type(api.client).prepare, api.client, timeout=cfg.CONF.rpc_response_timeout)
+    return api
 
 
 def _failure(e):
@@ -62,6 +70,7 @@ class Seen:
     wanted: Optional[list] = None   # partitions; None: not known, or none that could be had
     refusal: Optional[str] = None   # why they are not set
     tried: tuple = ()               # state of the VF at the last try
+    setting: Optional[concurrent.futures.Future] = None     # of them, under way
     again: float = 0                # when it may be tried or asked again
 
     @property
@@ -104,7 +113,7 @@ class Agent:
         self._api = api
         self._mappings = mappings   # as configured
         self._context = n_context.get_admin_context_without_session()
-        self._plugin = agent_rpc.PluginApi(topics.PLUGIN)
+        self._plugin = _bounded(agent_rpc.PluginApi(topics.PLUGIN))
         self._reports = agent_rpc.PluginReportStateAPI(topics.REPORTS)
         self._agent_id = f'vhca-agent-{host}'
         self._pool = concurrent.futures.ThreadPoolExecutor(WRITERS)
@@ -284,16 +293,23 @@ class Agent:
     # ---- partitions ----
 
     def _set_partitions(self, ports):
-        """Whether vhcad was asked for anything."""
-        todo = [port for port in ports.values() if self._is_due(port)]
-        for port, refusal in zip(todo, self._pool.map(lambda port: self._set(port, ports), todo)):
-            self._refuse(port, refusal)
-            self._seen[port.key].again = time.monotonic() + RETRY
-        return bool(todo)
+        """Whether vhcad has answered for any."""
+        for port in ports.values():
+            if self._is_due(port):
+                self._seen[port.key].setting = self._pool.submit(self._set, port, ports, dict(self._seen))
+        asked = {key: self._seen[key].setting for key in ports if self._seen[key].setting}
+        late = concurrent.futures.wait(asked.values(), PATIENCE).not_done
+        for future in late:
+            future.add_done_callback(lambda _: self.wake())
+        answered = [key for key, future in asked.items() if future not in late]
+        for key in answered:
+            self._seen[key].setting, self._seen[key].again = None, time.monotonic() + RETRY
+            self._refuse(ports[key], asked[key].result())
+        return bool(answered)
 
     def _is_due(self, port):
         seen = self._seen[port.key]
-        if seen.wanted is None:
+        if seen.wanted is None or seen.setting:
             return False
         attempt = (port.state, port.reserved, port.held_back)
         if seen.wanted == port.pkeys and not port.held_back:
@@ -303,29 +319,29 @@ class Agent:
             return True
         return False
 
-    def _set(self, port, ports):
+    def _set(self, port, ports, seen):
         """Why it is refused."""
-        seen, lack = self._seen[port.key], None
+        lack, wanted = None, seen[port.key].wanted
         try:
             if port.held_back:
-                lack = self._take_over([other for other in ports.values() if other.domain == port.domain])
-            if seen.wanted != port.pkeys:
-                self._api.set_partitions(port, seen.wanted)
+                lack = self._take_over([other for other in ports.values() if other.domain == port.domain], seen)
+            if wanted != port.pkeys:
+                self._api.set_partitions(port, wanted)
         except (vhcad.Refused, vhcad.Silent) as e:
             return str(e)
         return lack
 
-    def _take_over(self, ports):
+    def _take_over(self, ports, seen):
         """Who has a GUID elsewhere is dead or gone if Neutron's only active binding of its MAC is here.
 
         These are all ports of a domain, for which the word counts. Returns what speaks against it.
         """
         try:
-            pull = resources_rpc.ResourcesPullRpcApi().bulk_pull
+            pull = _bounded(resources_rpc.ResourcesPullRpcApi()).bulk_pull
             for port in ports:
                 same = pull(self._context, 'Port', {'mac_address': port.mac})
                 active = {(other.id, it.host) for other in same for it in other.bindings if it.host and it.status == constants.ACTIVE}
-                if active != {(self._seen[port.key].port_id, self.host)}:
+                if active != {(seen[port.key].port_id, self.host)}:
                     return f'another host has its GUID, and Neutron {port.mac} at {", ".join(sorted(host for _, host in active)) or "none"}'
         except AWAY:
             raise
