@@ -409,6 +409,21 @@ class Silence(StubCase):
             return time.monotonic() - begun
         self.in_time(seconds, GIVEN_UP + 1)
 
+    def test_the_agent_does_not_wait_for_plugs(self):
+        """There are more of them than are worked at, each for 10 s."""
+        self.serve(None)
+        clients = [self.eswitch.client() for _ in range(50)]
+        for client in clients:
+            client.socket.send(json.dumps({"action": "plug_nic", **PLUG}).encode())
+        end = time.monotonic() + WAIT
+        while self.asked < 32:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        self.assertEqual(self.client.say("get_vnics", fabric="*")["reason"], LATE)
+        self.assertLess(self.client.seconds, 7)
+        for client in clients:
+            client.close()
+
     def test_answers_that_are_none(self):
         for answer in (b"", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n{", b"HTTP/1.1 200 OK\r\n\r\n[]", b"HTTP/1.1 x\r\n\r\n{}", b"x" * 100000):
             with self.subTest(answer[:40]):
