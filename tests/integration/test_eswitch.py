@@ -369,7 +369,7 @@ class Silence(StubCase):
 
     def port(self, **members):
         return {"id": "1", "way": "claim", "name": "mac-fa163e123456", "fabric": FABRIC, "bdf": VF, "state": "attached", "sm": "accepted",
-                "sm_reason": None, "reserved": False, "pkeys": [], **members}
+                "sm_reason": None, "reserved": False, "pkeys": ["0x8001"], **members}
 
     def fails(self, pattern, action, **members):
         def seconds():
@@ -476,6 +476,17 @@ class Silence(StubCase):
         for pkeys, status, asked in ((["0x8005", "0xffff"], "OK", 1), (["0xffff", "0x8005"], "FAIL", 2), ([], "FAIL", 2)):
             self.serve(self.claims(self.port(state="attached", pkeys=pkeys)), refusal)
             self.assertEqual((self.client.say("set_vlan", vlan=5, **PORT)["status"], self.asked), (status, asked), pkeys)
+
+    def test_what_was_adopted_without_a_partition_is_set_up_anew(self):
+        """The agent asks for its partition when it has missed it once; a port that comes later is new anyway."""
+        self.serve(self.claims(self.port(pkeys=[])))
+        self.assertEqual(self.client.say("get_vnics", fabric="*")["response"], {})
+        begun = time.monotonic()
+        while self.client.say("get_vnics", fabric="*")["response"] != VNIC:
+            self.assertLess(time.monotonic() - begun, WAIT)
+        self.assertGreater(time.monotonic() - begun, HIDDEN - 1)
+        self.serve(self.claims(self.port(pkeys=[]), self.port(pkeys=[], name="mac-fa163e123457", bdf=OTHER_VF)))
+        self.assertEqual(set(self.client.say("get_vnics", fabric="*")["response"]), {VF, OTHER_VF})
 
     def test_the_sm_has_refused_it(self):
         for sm in ("refused", "superseded"):
