@@ -228,6 +228,8 @@ struct vhca_claim {
 	enum vhca_port_run run; /* of a cloud's port; not durable */
 	/* asked for it before, the SM has named another owner: its silence is no consent */
 	bool disputed;
+	/* an earlier life of the agent waited for the SM's word on it: the same. Not durable */
+	bool asked_before;
 	enum vhca_claim_boot boot;
 	enum vhca_replacement replacement;
 	/* How long the claim stands without its domain (agent/vf/lease.c); 0 = for ever. */

@@ -81,6 +81,8 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
 	vf->unread = vf->state == VHCA_VF_DETACHING;
 	/* Whether its guest has run is forgotten; where it went, somebody may wait for its GUID. */
+	claim->asked_before = vhca_claim_is_port(claim) && vf->state == VHCA_VF_CLAIMED &&
+			      claim->custody == VHCA_CUSTODY_HERE;
 	if (vhca_claim_is_port(claim) &&
 	    (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED))
 		vf->deadline_ms = vhca_now_ms() + BEGIN_AFTER_RESTART_MS;

@@ -172,7 +172,8 @@ void engine_tell_word(struct vhca_engine *e, struct vhca_vf *vf)
  */
 static bool is_to_be_evicted(const struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return e->args.fenced && (c->disputed || vhca_epoch_begins_generation(c->epoch)) &&
+	return e->args.fenced &&
+	       (c->disputed || c->asked_before || vhca_epoch_begins_generation(c->epoch)) &&
 	       (c->sm_answer == VHCA_ANSWER_NONE || c->sm_answer == VHCA_ANSWER_UNREACHABLE);
 }
 
@@ -199,8 +200,10 @@ enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *
 		return membership_at_sm(e, vf);
 	if (is_to_be_evicted(e, c)) {
 		engine_reason(vf, "waits for the SM: GUID %s %s", VHCA_GUID_STR(c->identity.guid),
-			      c->disputed ? "was another host's when it was asked last"
-					  : "is taken over from another host");
+			      c->disputed	? "was another host's when it was asked last"
+			      : c->asked_before ? "may have another host's, as an agent before "
+						  "this one was told"
+						: "is taken over from another host");
 		return ENGINE_WAIT;
 	}
 	on_port = keys_on_port(vf, &pkey);

@@ -119,7 +119,7 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 			"the SM knows epoch %" PRIu64 ", %s: going on with %" PRIu64, owner.epoch,
 			why, epoch);
 	engine_forget_answer(c);
-	c->reused = c->disputed = false;
+	c->reused = c->disputed = c->asked_before = false;
 	vhca_model_dispute(&e->model, c->identity.guid, false);
 	raise_epoch(e, c, epoch);
 	return true;
@@ -190,7 +190,7 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	if (answer == VHCA_SM_ACCEPTED) {
 		raise_link(c);
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
-		c->ownership_unconfirmed = c->disputed = c->unaccepted = false;
+		c->ownership_unconfirmed = c->disputed = c->unaccepted = c->asked_before = false;
 		if (c->lacks_tickets) {
 			c->lacks_tickets = false;
 			engine_save_soon(e, c);

@@ -615,6 +615,29 @@ static void test_port_that_is_elsewhere_is_held_back(void **state)
 	assert_true(a.ok && is_programmed(w, &one));
 }
 
+/* The agent that was told so is killed, and the next one finds an SM that does not answer. */
+static void test_port_that_was_held_back_before_a_restart(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	w->fenced = true;
+	req = want_port(w, 1);
+	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	world_settle(w);
+	say(w, VHCA_SM_SUPERSEDED);
+	world_kill(w);
+	world_start(w);
+	for (unsigned int i = 0; i < 5; i++)
+		world_settle(w); /* longer than the SM is waited for */
+	assert_true(is_claimed(w, &one) && world_clean(w, 1));
+	say(w, VHCA_SM_RETRY);
+	assert_true(is_claimed(w, &one) && world_clean(w, 1));
+	say(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, is_programmed, &one));
+}
+
 /* The guest may run elsewhere by now, and the cloud plugs whatever begins here again. */
 static void test_port_ends_with_the_boot(void **state)
 {
@@ -748,6 +771,7 @@ int main(void)
 		TEST(test_domain_begins_behind_its_end),
 		TEST(test_newer_word_for_a_port_that_begins),
 		TEST(test_port_that_is_elsewhere_is_held_back),
+		TEST(test_port_that_was_held_back_before_a_restart),
 		TEST(test_port_ends_with_the_boot),
 		TEST(test_port_outlives_its_guest),
 		TEST(test_hook_waits_for_the_scrub_of_the_last_run),
