@@ -76,17 +76,15 @@ static char *list_vfs(struct vhca_engine *e)
 {
 	const struct vhca_model *m = vhca_engine_model(e);
 	char *text = malloc(TEXT_MAX);
-	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
 	struct vhca_strbuf sb;
 
 	if (!text)
 		return NULL;
 	vhca_strbuf_init(&sb, text, TEXT_MAX);
-	TAILQ_FOREACH (hca, &m->hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vhca_engine_guards(e, vf))
-				vhca_strbuf_add(&sb, "%s\n", VHCA_BDF_STR(vf->bdf));
+	VHCA_FOREACH_VF (vf, m)
+		if (vhca_engine_guards(e, vf))
+			vhca_strbuf_add(&sb, "%s\n", VHCA_BDF_STR(vf->bdf));
 	return text;
 }
 

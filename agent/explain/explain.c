@@ -183,14 +183,12 @@ static void check_driver(const struct explain_look *l, struct vhca_finding *f)
 
 static const struct vhca_vf *same_request(const struct explain_look *l)
 {
-	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
 
-	TAILQ_FOREACH (hca, &l->ex->model->hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vf != l->vf && vf->present && vf->hw_known &&
-			    vf->hw.requested == l->claim->identity.guid)
-				return vf;
+	VHCA_FOREACH_VF (vf, l->ex->model)
+		if (vf != l->vf && vf->present && vf->hw_known &&
+		    vf->hw.requested == l->claim->identity.guid)
+			return vf;
 	return NULL;
 }
 

@@ -103,12 +103,7 @@ static struct guest *find_guest(const struct vhca_drain *d, const struct vhca_uu
 
 static bool has_claims(const struct vhca_drain *d, const struct vhca_uuid *uuid)
 {
-	const struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &d->model->claims, link)
-		if (vhca_uuid_equal(&c->domain, uuid))
-			return true;
-	return false;
+	return vhca_model_next_claim(d->model, uuid, NULL) != NULL;
 }
 
 static void forget(struct vhca_drain *d, struct guest *g)

@@ -51,9 +51,7 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 			return vhca_error_set(err, VHCA_ERR_CONFLICT, "migrating", EBUSY,
 					      "domain %s: a migration is %s already",
 					      dom->info->name, vhca_mig_state_to_string(m->state));
-	TAILQ_FOREACH (c, &ms->model->claims, link) {
-		if (!vhca_uuid_equal(&c->domain, &dom->info->uuid))
-			continue;
+	VHCA_FOREACH_CLAIM_OF (c, ms->model, &dom->info->uuid) {
 		n++;
 		if (c->vf->state != VHCA_VF_ATTACHED || vhca_claim_is_ending(c))
 			return vhca_error_set(
@@ -78,26 +76,24 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 	return 0;
 }
 
-/* What keeps its LID here is said before anything has changed. */
-static void join(struct vhca_mig *m, struct vhca_claim *c)
-{
-	struct vhca_error why = VHCA_ERROR_INIT;
-
-	vhca_claim_join(c, &m->id);
-	if (m->owner->args.conf->lid_policy == VHCA_LID_FOLLOW && m->mode != VHCA_MIG_MODE_PARK &&
-	    vhca_migration_check_lid(m, c, &why) < 0)
-		vhca_events_add_claim(m->owner->args.events, "claim", c,
-				      "the host's LID does not go with it: %s", why.msg);
-}
-
-/* From now on the claims are the migration's: written with its first step. */
+/*
+ * From now on the claims are the migration's: written with its first step. What keeps its LID here
+ * is said before anything has changed.
+ */
 static void take_claims(struct vhca_mig *m)
 {
+	bool follows =
+		m->owner->args.conf->lid_policy == VHCA_LID_FOLLOW && m->mode != VHCA_MIG_MODE_PARK;
 	struct vhca_claim *c;
 
-	TAILQ_FOREACH (c, &m->owner->model->claims, link)
-		if (vhca_uuid_equal(&c->domain, &m->domain))
-			join(m, c);
+	VHCA_FOREACH_CLAIM_OF (c, m->owner->model, &m->domain) {
+		struct vhca_error why = VHCA_ERROR_INIT;
+
+		vhca_claim_join(c, &m->id);
+		if (follows && vhca_migration_check_lid(m, c, &why) < 0)
+			vhca_events_add_claim(m->owner->args.events, "claim", c,
+					      "the host's LID does not go with it: %s", why.msg);
+	}
 }
 
 int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_request *req,
@@ -268,9 +264,8 @@ static bool is_still_leaving(const struct vhca_migrations *ms, const struct vhca
 		if (m->state == VHCA_MIG_FINISHING && vhca_migration_claim(m, NULL) &&
 		    vhca_uuid_equal(&m->domain, domain))
 			return true;
-	TAILQ_FOREACH (c, &ms->model->claims, link)
-		if (vhca_claim_is_ending(c) && vhca_uuid_equal(&c->domain, domain) &&
-		    !vhca_model_domain(ms->model, domain))
+	VHCA_FOREACH_CLAIM_OF (c, ms->model, domain)
+		if (vhca_claim_is_ending(c) && !vhca_model_domain(ms->model, domain))
 			return true;
 	return false;
 }

@@ -125,9 +125,8 @@ static bool lacks_claims(const struct vhca_mig *m)
 {
 	const struct vhca_claim *c;
 
-	TAILQ_FOREACH (c, &m->owner->model->claims, link)
-		if (vhca_uuid_equal(&c->domain, &m->domain) &&
-		    !(c->migrating && vhca_uuid_equal(&c->migration, &m->id)))
+	VHCA_FOREACH_CLAIM_OF (c, m->owner->model, &m->domain)
+		if (!c->migrating || !vhca_uuid_equal(&c->migration, &m->id))
 			return true;
 	return !vhca_migration_claim(m, NULL);
 }

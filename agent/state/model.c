@@ -259,14 +259,22 @@ struct vhca_hca *vhca_model_add_hca(struct vhca_model *m, struct vhca_bdf bdf)
 
 struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf)
 {
-	struct vhca_hca *hca;
 	struct vhca_vf *vf;
 
-	TAILQ_FOREACH (hca, &m->hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vhca_bdf_cmp(vf->bdf, bdf) == 0)
-				return vf;
+	VHCA_FOREACH_VF (vf, m)
+		if (vhca_bdf_cmp(vf->bdf, bdf) == 0)
+			return vf;
 	return NULL;
+}
+
+struct vhca_vf *vhca_model_next_vf(const struct vhca_model *m, const struct vhca_vf *prev)
+{
+	const struct vhca_hca *hca = prev ? TAILQ_NEXT(prev->hca, link) : TAILQ_FIRST(&m->hcas);
+	struct vhca_vf *vf = prev ? TAILQ_NEXT(prev, link) : NULL;
+
+	for (; !vf && hca; hca = TAILQ_NEXT(hca, link))
+		vf = TAILQ_FIRST(&hca->vfs);
+	return vf;
 }
 
 static void insert_vf(struct vhca_hca *hca, struct vhca_vf *vf, uint16_t index)
@@ -328,10 +336,20 @@ struct vhca_claim *vhca_model_claim_of(struct vhca_model *m, const struct vhca_u
 {
 	struct vhca_claim *c;
 
-	TAILQ_FOREACH (c, &m->claims, link)
-		if (vhca_uuid_equal(&c->domain, domain) && strcmp(c->name, name) == 0)
+	VHCA_FOREACH_CLAIM_OF (c, m, domain)
+		if (strcmp(c->name, name) == 0)
 			return c;
 	return NULL;
+}
+
+struct vhca_claim *vhca_model_next_claim(const struct vhca_model *m, const struct vhca_uuid *domain,
+					 const struct vhca_claim *prev)
+{
+	struct vhca_claim *c = prev ? TAILQ_NEXT(prev, link) : TAILQ_FIRST(&m->claims);
+
+	while (c && !vhca_uuid_equal(&c->domain, domain))
+		c = TAILQ_NEXT(c, link);
+	return c;
 }
 
 struct vhca_claim *vhca_model_claim_by_guid(struct vhca_model *m, uint64_t guid)

@@ -514,6 +514,11 @@ struct vhca_hca *vhca_model_next_fabric(const struct vhca_model *m, const struct
 const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca);
 void vhca_model_drop_hca(struct vhca_model *m, struct vhca_hca *hca); /* and its VFs */
 struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf);
+/* Those of all adapters, by adapter, then by index; the one at hand may not be dropped. */
+struct vhca_vf *vhca_model_next_vf(const struct vhca_model *m, const struct vhca_vf *prev);
+#define VHCA_FOREACH_VF(vf, model)                                   \
+	for ((vf) = vhca_model_next_vf((model), NULL); (vf) != NULL; \
+	     (vf) = vhca_model_next_vf((model), (vf)))
 struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index);
 void vhca_model_move_vf(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index);
 struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid *id);
@@ -521,6 +526,12 @@ struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid
 struct vhca_claim *vhca_model_claim_or_next(struct vhca_model *m, const struct vhca_uuid *id);
 struct vhca_claim *vhca_model_claim_of(struct vhca_model *m, const struct vhca_uuid *domain,
 				       const char *name);
+/* Those of a domain, oldest first; the one at hand may not be dropped. */
+struct vhca_claim *vhca_model_next_claim(const struct vhca_model *m, const struct vhca_uuid *domain,
+					 const struct vhca_claim *prev);
+#define VHCA_FOREACH_CLAIM_OF(c, model, domain)                                 \
+	for ((c) = vhca_model_next_claim((model), (domain), NULL); (c) != NULL; \
+	     (c) = vhca_model_next_claim((model), (domain), (c)))
 struct vhca_claim *vhca_model_claim_by_guid(struct vhca_model *m, uint64_t guid);
 struct vhca_claim *vhca_model_add_claim(struct vhca_model *m);
 void vhca_model_drop_claim(struct vhca_model *m,

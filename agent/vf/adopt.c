@@ -51,13 +51,11 @@ struct plans {
 
 static void finish(struct engine_adopt *a)
 {
-	struct vhca_hca *hca;
 	struct vhca_vf *vf;
 
-	TAILQ_FOREACH (hca, &a->e->model.hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vf->adopt == a)
-				vf->adopt = NULL;
+	VHCA_FOREACH_VF (vf, &a->e->model)
+		if (vf->adopt == a)
+			vf->adopt = NULL;
 	TAILQ_REMOVE(&a->e->adopts, a, link);
 	vhca_timer_free(a->timer);
 	a->fn(a->arg, NULL, a->err.kind ? &a->err : NULL);
@@ -441,16 +439,6 @@ static int count_vfs(struct vhca_engine *e, const struct vhca_domain *dom, struc
 	return n;
 }
 
-static bool has_claim(struct vhca_engine *e, const struct vhca_uuid *domain)
-{
-	const struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (vhca_uuid_equal(&c->domain, domain))
-			return true;
-	return false;
-}
-
 static int new_adopt(struct vhca_engine *e, const struct vhca_domain *dom,
 		     struct engine_adopt **ret)
 {
@@ -502,7 +490,7 @@ void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vh
 	}
 	if (n == 0)
 		n = count_vfs(e, dom, &err);
-	if (n == 0 && !has_claim(e, domain))
+	if (n == 0 && !vhca_model_next_claim(&e->model, domain, NULL))
 		n = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "nothing_to_adopt", 0,
 				   "domain %s holds no VF of this host", dom->info->name);
 	if (n > 0 && new_adopt(e, dom, &a) < 0)

@@ -86,30 +86,6 @@ static int check_absent(const struct vhca_engine *e, const struct vhca_hca *hca,
 	return -EBUSY;
 }
 
-/* A VF that is to be looked for at the adapter would look at freed memory. */
-static bool is_awaited(const struct vhca_engine *e, const struct vhca_hca *hca)
-{
-	const struct vhca_hca *other;
-	const struct vhca_vf *vf;
-
-	TAILQ_FOREACH (other, &e->model.hcas, link)
-		TAILQ_FOREACH (vf, &other->vfs, link)
-			if (vf->to_hca == hca)
-				return true;
-	return false;
-}
-
-/* One without VFs has none that could be busy. */
-static bool is_forgotten(const struct vhca_engine *e, const struct vhca_hca *hca)
-{
-	const struct engine_forget *f;
-
-	TAILQ_FOREACH (f, &e->forgets, link)
-		if (f->hca == hca)
-			return true;
-	return false;
-}
-
 static int check_forget(struct vhca_engine *e, const struct vhca_hca *hca, struct vhca_error *err)
 {
 	const struct vhca_vf *vf;
@@ -120,9 +96,12 @@ static int check_forget(struct vhca_engine *e, const struct vhca_hca *hca, struc
 	TAILQ_FOREACH (vf, &hca->vfs, link)
 		if (r == 0)
 			r = check_vf(e, vf, err);
-	if (r == 0 && is_awaited(e, hca))
-		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EAGAIN,
-				   "a VF is just moved to %s", VHCA_BDF_STR(hca->facts.bdf));
+	/* A VF that is to be looked for at the adapter would look at freed memory. */
+	VHCA_FOREACH_VF (vf, &e->model)
+		if (r == 0 && vf->to_hca == hca)
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EAGAIN,
+					   "a VF is just moved to %s",
+					   VHCA_BDF_STR(hca->facts.bdf));
 	return r;
 }
 
@@ -197,9 +176,12 @@ void vhca_engine_forget(struct vhca_engine *e, struct vhca_hca *hca, vhca_waiter
 	struct engine_forget *f;
 	struct vhca_txn *txn;
 
-	if (r == 0 && is_forgotten(e, hca))
-		r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EAGAIN,
-				   "%s is just being forgotten", VHCA_BDF_STR(hca->facts.bdf));
+	/* Its VFs are busy then, and it may have none. */
+	TAILQ_FOREACH (f, &e->forgets, link)
+		if (r == 0 && f->hca == hca)
+			r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EAGAIN,
+					   "%s is just being forgotten",
+					   VHCA_BDF_STR(hca->facts.bdf));
 	f = r < 0 ? NULL : new_forget(e, hca);
 	if (r == 0 && !f)
 		vhca_error_no_memory(&err, "forget");

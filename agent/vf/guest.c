@@ -28,8 +28,8 @@ bool engine_is_migrating(const struct vhca_engine *e, const struct vhca_uuid *do
 {
 	const struct vhca_claim *c;
 
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->migrating && vhca_uuid_equal(&c->domain, domain))
+	VHCA_FOREACH_CLAIM_OF (c, &e->model, domain)
+		if (c->migrating)
 			return true;
 	return false;
 }
@@ -130,9 +130,8 @@ int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom
 	unsigned int coming = more;
 	struct vhca_claim *c;
 
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		coming += vhca_uuid_equal(&c->domain, &dom->info->uuid) && c->vf &&
-			  !vhca_claim_is_ending(c) &&
+	VHCA_FOREACH_CLAIM_OF (c, &e->model, &dom->info->uuid)
+		coming += c->vf && !vhca_claim_is_ending(c) &&
 			  (c->vf->state == VHCA_VF_CLAIMED || c->vf->state == VHCA_VF_PROGRAMMED ||
 			   c->vf->state == VHCA_VF_FREE);
 	if (coming <= dom->info->free_root_ports)
@@ -172,9 +171,8 @@ void engine_note_memory(struct vhca_engine *e, const struct vhca_dom_info *info)
 {
 	struct vhca_claim *c;
 
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (vhca_uuid_equal(&c->domain, &info->uuid))
-			c->memory_kib = info->memory.kib;
+	VHCA_FOREACH_CLAIM_OF (c, &e->model, &info->uuid)
+		c->memory_kib = info->memory.kib;
 }
 
 uint64_t engine_memory_ms(const struct vhca_vf *vf)

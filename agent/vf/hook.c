@@ -110,13 +110,11 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 
 static bool guards_vfs(struct vhca_engine *e)
 {
-	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
 
-	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vhca_engine_guards(e, vf))
-				return true;
+	VHCA_FOREACH_VF (vf, &e->model)
+		if (vhca_engine_guards(e, vf))
+			return true;
 	return false;
 }
 

@@ -101,17 +101,14 @@ static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
 /* VFs that the inventory lacks: since when? */
 static void miss_vfs(struct vhca_engine *e)
 {
-	struct vhca_hca *hca;
 	struct vhca_vf *vf;
 
-	TAILQ_FOREACH (hca, &e->model.hcas, link) {
-		TAILQ_FOREACH (vf, &hca->vfs, link) {
-			if (vf->present) {
-				vf->absent_ms = 0;
-			} else if (!vf->absent_ms) {
-				vf->absent_ms = vhca_now_ms();
-				engine_forget_probe(vf);
-			}
+	VHCA_FOREACH_VF (vf, &e->model) {
+		if (vf->present) {
+			vf->absent_ms = 0;
+		} else if (!vf->absent_ms) {
+			vf->absent_ms = vhca_now_ms();
+			engine_forget_probe(vf);
 		}
 	}
 }
@@ -428,8 +425,8 @@ void vhca_engine_device_removed(struct vhca_engine *e, const struct vhca_uuid *u
 
 	if (!d)
 		return;
-	TAILQ_FOREACH (c, &e->model.claims, link) {
-		if (!c->vf || !vhca_uuid_equal(&c->domain, uuid) || !has_alias(d, c, alias))
+	VHCA_FOREACH_CLAIM_OF (c, &e->model, uuid) {
+		if (!c->vf || !has_alias(d, c, alias))
 			continue;
 		c->removed_us = at_us;
 		if (c->vf->state != VHCA_VF_DETACHING)

@@ -60,8 +60,8 @@ void engine_count_leases(struct vhca_engine *e, const struct vhca_uuid *domain)
 	struct vhca_claim *c;
 	char label[192];
 
-	TAILQ_FOREACH (c, &e->model.claims, link) {
-		if (!c->lease_s || !vhca_uuid_equal(&c->domain, domain))
+	VHCA_FOREACH_CLAIM_OF (c, &e->model, domain) {
+		if (!c->lease_s)
 			continue;
 		if (!c->lease_until_ms)
 			begin(e, c);

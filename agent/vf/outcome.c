@@ -341,13 +341,11 @@ static void done_strip(struct vhca_engine *e, struct vhca_vf *vf,
 
 static bool has_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
 {
-	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
 
-	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vhca_uuid_equal(&vf->failed_guest, domain))
-				return true;
+	VHCA_FOREACH_VF (vf, &e->model)
+		if (vhca_uuid_equal(&vf->failed_guest, domain))
+			return true;
 	return false;
 }
 

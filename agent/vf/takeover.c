@@ -159,9 +159,7 @@ int vhca_engine_takeover(struct vhca_engine *e, const struct vhca_uuid *domain,
 		return r;
 	vhca_events_add(e->args.events, "domain", VHCA_UUID_STR(domain),
 			"may take its addresses over from another host: %s", evidence);
-	TAILQ_FOREACH (c, &e->model.claims, link) {
-		if (!vhca_uuid_equal(&c->domain, domain))
-			continue;
+	VHCA_FOREACH_CLAIM_OF (c, &e->model, domain) {
 		if (holds_refused_vf(e, c))
 			request_again(e, c);
 		else if (vhca_claim_awaits(c) == VHCA_AWAITS_SM)

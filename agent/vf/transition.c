@@ -83,15 +83,13 @@ static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_c
 static void forget_failed(struct vhca_engine *e, const struct vhca_claim *c)
 {
 	struct vhca_domain *dom = engine_claim_domain(e, c);
-	struct vhca_hca *hca;
 	struct vhca_vf *vf;
 
 	if (dom)
 		vhca_domain_served(dom, c->name);
-	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vhca_uuid_equal(&vf->failed_guest, &c->domain))
-				vf->failed_guest = (struct vhca_uuid){{0}};
+	VHCA_FOREACH_VF (vf, &e->model)
+		if (vhca_uuid_equal(&vf->failed_guest, &c->domain))
+			vf->failed_guest = (struct vhca_uuid){{0}};
 }
 
 void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf)

@@ -30,12 +30,10 @@ void engine_mark(struct vhca_engine *e, struct vhca_vf *vf)
 
 void engine_mark_all(struct vhca_engine *e)
 {
-	struct vhca_hca *hca;
 	struct vhca_vf *vf;
 
-	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			engine_mark(e, vf);
+	VHCA_FOREACH_VF (vf, &e->model)
+		engine_mark(e, vf);
 }
 
 static void on_vf_timer(void *arg)
