@@ -55,17 +55,6 @@ static void fail_claim(struct vhca_claim *c)
 	vhca_error_hint(&c->failure, "vhcactl explain %s", VHCA_BDF_STR(c->vf->bdf));
 }
 
-/*
- * A VF that has gone is no proof: its driver remembers GUID and keys, and shows them again with the
- * VF. Whoever has lent the identity to this host would take the end of the claim for the proof, and
- * show it, too; where the SM fences, that one is asked before. Who releases the claim vouches for
- * the VF.
- */
-static bool is_owed_proof(const struct vhca_engine *e, const struct vhca_claim *c)
-{
-	return c->on_loan && !vhca_claim_is_withheld(c) && !e->args.fenced;
-}
-
 static void keep_claim(struct vhca_vf *vf)
 {
 	if (vf->claim->migrating) {
@@ -91,7 +80,13 @@ static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_again(e, vf, absence_ms(e));
 	} else if (goes_on(vf)) {
 		keep_claim(vf);
-	} else if (is_owed_proof(e, vf->claim)) {
+	} else if (vf->claim->on_loan && !vhca_claim_is_withheld(vf->claim) && !e->args.fenced) {
+		/*
+		 * A VF that has gone is no proof: its driver remembers GUID and keys, and shows
+		 * them again with the VF. The host that has lent the identity would take the end of
+		 * the claim for the proof, and show it, too; an SM that fences is asked before.
+		 * Who releases the claim vouches for the VF.
+		 */
 		engine_reason(vf,
 			      GONE "; the host that %s came from waits for the proof that GUID %s "
 				   "is withdrawn; if the VF never comes back: vhcactl detach %s %s",

@@ -228,19 +228,6 @@ static int check_shows(const struct plan *p, struct vhca_error *err)
 	return -EIO;
 }
 
-static int check_alone(struct vhca_engine *e, const struct plans *ps, const struct plan *p,
-		       struct vhca_error *err)
-{
-	for (unsigned int i = 0; i < ps->n; i++)
-		if (ps->plan[i].identity.guid == p->identity.guid)
-			return vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
-					      "%s and %s show the same GUID %s",
-					      VHCA_BDF_STR(ps->plan[i].vf->bdf),
-					      VHCA_BDF_STR(p->vf->bdf),
-					      VHCA_GUID_STR(p->identity.guid));
-	return engine_check_unique(e, &p->req, p->identity.guid, err);
-}
-
 static int make_plan(struct engine_adopt *a, const struct plans *ps, struct plan *p,
 		     struct vhca_error *err)
 {
@@ -265,7 +252,14 @@ static int make_plan(struct engine_adopt *a, const struct plans *ps, struct plan
 	}
 	if (r == 0)
 		r = check_shows(p, err);
-	return r < 0 ? r : check_alone(a->e, ps, p, err);
+	for (unsigned int i = 0; r == 0 && i < ps->n; i++)
+		if (ps->plan[i].identity.guid == p->identity.guid)
+			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
+					   "%s and %s show the same GUID %s",
+					   VHCA_BDF_STR(ps->plan[i].vf->bdf),
+					   VHCA_BDF_STR(p->vf->bdf),
+					   VHCA_GUID_STR(p->identity.guid));
+	return r < 0 ? r : engine_check_unique(a->e, &p->req, p->identity.guid, err);
 }
 
 static int check_vf(const struct vhca_engine *e, const struct vhca_vf *vf, struct vhca_error *err)

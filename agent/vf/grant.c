@@ -128,20 +128,14 @@ static bool sm_lacks_vports(const struct vhca_engine *e, const struct vhca_vf *v
 	       (port->state == VHCA_PORT_DOWN && port->lid == VHCA_LID_PERMISSIVE);
 }
 
-/* Whose it is, only the SM can say, and it does not answer. */
-static bool is_in_doubt(const struct vhca_engine *e, const struct vhca_claim *c)
-{
-	return c->ownership_unconfirmed &&
-	       (c->sm_answer == VHCA_ANSWER_UNREACHABLE || engine_patience_ms(e, c) == 0);
-}
-
 void engine_await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+	const struct vhca_claim *c = vf->claim;
 
 	if (vf->granted) {
 		engine_no_reason(vf);
-	} else if (vhca_claim_is_withheld(vf->claim)) {
+	} else if (vhca_claim_is_withheld(c)) {
 		engine_reason(vf, "identity withheld: nobody has confirmed that the other host "
 				  "gave it up (vhcactl migrations)");
 	} else if (sm_lacks_vports(e, vf)) {
@@ -159,7 +153,8 @@ void engine_await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (!vhca_hca_identity(vf->hca)->sees_grant) {
 		engine_reason(vf,
 			      "not granted yet: the SM has not accepted the report of its GUID");
-	} else if (is_in_doubt(e, vf->claim)) {
+	} else if (c->ownership_unconfirmed &&
+		   (c->sm_answer == VHCA_ANSWER_UNREACHABLE || engine_patience_ms(e, c) == 0)) {
 		static const char why[] =
 			"no longer granted, and the SM does not say whether it is still this "
 			"host's: another one may have taken it over; it is not asked for again "

@@ -48,20 +48,11 @@ static bool is_ready(struct vhca_engine *e, const struct vhca_hook_request *req,
 	return vf->state != VHCA_VF_CLAIMED && vf->state != VHCA_VF_SCRUBBING;
 }
 
-/* A claim that is over keeps its VF until the journal says so, which may take as long as a full
- * disk does: the domain would begin with what is scrubbed then. */
-static bool is_claimed_for(const struct vhca_vf *vf, const struct vhca_hook_request *req)
-{
-	const struct vhca_claim *c = vf->claim;
-
-	return c && req->has_uuid && vhca_uuid_equal(&c->domain, &req->uuid) &&
-	       !vhca_claim_is_ending(c) && !c->failure.kind;
-}
-
 static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *req,
 			 struct vhca_bdf bdf, struct vhca_error *err)
 {
 	struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
+	const struct vhca_claim *c = vf ? vf->claim : NULL;
 	bool his;
 
 	if (!vf || !vhca_engine_guards(e, vf))
@@ -74,10 +65,15 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 				      VHCA_BDF_STR(bdf));
 	if (engine_check_drained(e, err) < 0)
 		return -EBUSY;
-	his = is_claimed_for(vf, req);
+	/*
+	 * A claim that is over keeps its VF until the journal says so, which may take as long as a
+	 * full disk does: the domain would begin with what is scrubbed then.
+	 */
+	his = c && req->has_uuid && vhca_uuid_equal(&c->domain, &req->uuid) &&
+	      !vhca_claim_is_ending(c) && !c->failure.kind;
 	if (his)
 		engine_hold_leases(e, &req->uuid);
-	if (his && vhca_claim_is_port(vf->claim) && !is_ready(e, req, vf)) {
+	if (his && vhca_claim_is_port(c) && !is_ready(e, req, vf)) {
 		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
 			       "%s is claimed for this domain, and not programmed yet (%s): %s",
 			       VHCA_BDF_STR(bdf), vhca_vf_state_to_string(vf->state), vf->reason);
@@ -88,7 +84,7 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 	 * with that.
 	 */
 	if (his && vf->state == VHCA_VF_ATTACHED && strcmp(req->op, "prepare") == 0 &&
-	    !vhca_claim_is_port(vf->claim))
+	    !vhca_claim_is_port(c))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "still_attached", 0,
 				      "%s was claimed for the run of this domain that just ended; "
 				      "claim it again (POST /v1/claims)",
@@ -108,21 +104,12 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 			      VHCA_BDF_STR(bdf));
 }
 
-static bool guards_vfs(struct vhca_engine *e)
-{
-	const struct vhca_vf *vf;
-
-	VHCA_FOREACH_VF (vf, &e->model)
-		if (vhca_engine_guards(e, vf))
-			return true;
-	return false;
-}
-
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		     struct vhca_error *err)
 {
 	/* Its VFs were reserved before the drain began. */
 	bool is_coming = req->has_uuid && engine_is_migrating(e, &req->uuid);
+	const struct vhca_vf *vf;
 
 	if (strcmp(req->op, "prepare") != 0 && strcmp(req->op, "start") != 0)
 		return 0;
@@ -134,12 +121,16 @@ int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		if (r < 0)
 			return r;
 	}
-	/* Those that the hook could not name may be of ours. */
-	if (!req->incomplete || !guards_vfs(e))
+	if (!req->incomplete)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_DENIED, "host_devices_unknown", 0,
-			      "not all host devices of this domain could be looked at: it has more "
-			      "than %d, or its XML could not be read to its end (16 MiB) in time; "
-			      "remove some, or start it again when the host is less busy",
-			      VHCA_HOOK_HOSTDEVS_MAX);
+	/* Those that the hook could not name may be of ours. */
+	VHCA_FOREACH_VF (vf, &e->model)
+		if (vhca_engine_guards(e, vf))
+			return vhca_error_set(
+				err, VHCA_ERR_DENIED, "host_devices_unknown", 0,
+				"not all host devices of this domain could be looked at: it has "
+				"more than %d, or its XML could not be read to its end (16 MiB) in "
+				"time; remove some, or start it again when the host is less busy",
+				VHCA_HOOK_HOSTDEVS_MAX);
+	return 0;
 }

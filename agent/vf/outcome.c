@@ -12,7 +12,6 @@
 #include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
-#include "pkey/guid.h"
 
 static void failed(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *err)
 {
@@ -339,16 +338,6 @@ static void done_strip(struct vhca_engine *e, struct vhca_vf *vf,
 		vf->claim->stripped = true;
 }
 
-static bool has_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
-{
-	const struct vhca_vf *vf;
-
-	VHCA_FOREACH_VF (vf, &e->model)
-		if (vhca_uuid_equal(&vf->failed_guest, domain))
-			return true;
-	return false;
-}
-
 /* Somebody has plugged in another device while the VF was out: then it comes back elsewhere. */
 static bool gives_address_up(struct vhca_engine *e, struct vhca_vf *vf,
 			     const struct vhca_error *err)
@@ -368,7 +357,8 @@ static bool gives_address_up(struct vhca_engine *e, struct vhca_vf *vf,
 static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 			const struct vhca_effect_result *res)
 {
-	bool counts;
+	bool counts = res->err.kind == VHCA_ERR_DEVICE;
+	const struct vhca_vf *other;
 
 	if (!vf->claim->attach_us)
 		vf->claim->attach_us = res->called_us;
@@ -384,7 +374,9 @@ static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 	engine_reason(vf, "%s", res->err.msg);
 	engine_virt_back_off(e, vf);
 	/* The next failures with the same guest, whatever the VF, may be the guest's. */
-	counts = res->err.kind == VHCA_ERR_DEVICE && !has_failed(e, &vf->claim->domain);
+	VHCA_FOREACH_VF (other, &e->model)
+		if (vhca_uuid_equal(&other->failed_guest, &vf->claim->domain))
+			counts = false;
 	if (counts)
 		count_failure(e, vf, &res->err);
 	if (res->err.kind == VHCA_ERR_DEVICE)

@@ -74,16 +74,6 @@ struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim)
 	return binding_of(claim, true);
 }
 
-/*
- * An SM that is told of a vport before that shows the GUID would find it elsewhere in its next
- * sweep.
- */
-static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
-{
-	return !vhca_claim_is_withheld(c) &&
-	       (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
-}
-
 /* A move names where it came from; where that is not known here, the port itself. */
 static void make_move(const struct vhca_claim *c, struct vhca_sm_binding *b)
 {
@@ -118,12 +108,18 @@ uint64_t engine_put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struc
 			      bool bound, enum vhca_vf_state state)
 {
 	struct vhca_sm_binding b = binding_of(c, bound);
+	/*
+	 * An SM that is told of a vport before that one shows the GUID would find the GUID
+	 * elsewhere in its next sweep.
+	 */
+	bool shows_guid = !vhca_claim_is_withheld(c) &&
+			  (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
 
 	/*
 	 * An identity that has come back came from a host whose port is not known here: it may have
 	 * been as far as to be reported there.
 	 */
-	if (bound && c->migrating && shows_guid(c, state))
+	if (bound && c->migrating && shows_guid)
 		b.vport = own_vport(e, c->vf);
 	if (b.vport)
 		make_move(c, &b);
@@ -224,20 +220,6 @@ static void commit_report(struct vhca_engine *e, struct vhca_txn *txn, uint64_t 
 	vhca_txn_commit(txn, on_report, c);
 }
 
-/*
- * Its withdrawal is on its way to the disk: what is put now would be the newer word, and the SM's
- * last one.
- */
-static bool is_withdrawn(const struct vhca_engine *e, const struct vhca_claim *claim)
-{
-	const struct engine_commit *c;
-
-	TAILQ_FOREACH (c, &e->commits, link)
-		if (c->ended == claim)
-			return true;
-	return false;
-}
-
 /* Reports of the same grow in number with the time that the disk takes: afterwards one says it
  * all. */
 static bool reports_later(struct vhca_engine *e)
@@ -266,10 +248,18 @@ void vhca_engine_prove_late(struct vhca_engine *e, struct vhca_claim *claim,
 
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 {
+	const struct engine_commit *c;
 	struct vhca_txn *txn;
 
-	if (reports_later(e) || is_withdrawn(e, claim))
+	if (reports_later(e))
 		return;
+	/*
+	 * The withdrawal is on its way to the disk: what is put now would be the newer word, and
+	 * the SM's last one.
+	 */
+	TAILQ_FOREACH (c, &e->commits, link)
+		if (c->ended == claim)
+			return;
 	if (claim->vf &&
 	    engine_is_unborn(claim->vf)) { /* with its row: nobody would withdraw what has none */
 		engine_owe(claim->vf, VHCA_OWED_REPORT);

@@ -257,16 +257,6 @@ static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 }
 
-static void note_guest_address(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	const struct vhca_dom_hostdev *dev = NULL;
-
-	if (!vhca_model_user(&e->model, vf->bdf, &dev) || !dev->has_guest_addr)
-		return;
-	vf->claim->has_guest = true;
-	vf->claim->guest = dev->guest;
-}
-
 /*
  * The SM is asked once more whose the identity of a guest is that runs here and was not seen
  * coming: its answer is waited for, and a no is one.
@@ -288,12 +278,16 @@ static bool awaits_owner(struct vhca_engine *e, struct vhca_vf *vf, const struct
 static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *dom = engine_claim_domain(e, vf->claim);
+	const struct vhca_dom_hostdev *dev = NULL;
 
 	if (engine_seized(e, vf))
 		return;
 	note_superseded(e, vf);
 	if (used_by_own_domain(e, vf)) {
-		note_guest_address(e, vf);
+		if (vhca_model_user(&e->model, vf->bdf, &dev) && dev->has_guest_addr) {
+			vf->claim->has_guest = true;
+			vf->claim->guest = dev->guest;
+		}
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_ATTACHED);
 	} else if (claim_over(e, vf->claim)) {

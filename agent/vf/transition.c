@@ -159,25 +159,12 @@ void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct v
 	engine_settle_port(e, vf->hca);
 }
 
-/* A guest comes with all of its VFs, or stays where it is. */
-static void fail_siblings(struct vhca_engine *e, const struct vhca_claim *claim)
-{
-	struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c != claim && claim->migrating && c->migrating &&
-		    vhca_uuid_equal(&c->migration, &claim->migration)) {
-			c->failure = claim->failure;
-			engine_mark(e, c->vf);
-		}
-}
-
 /* What comes first of a claim is not tried again: who asked for it hears at once, and it is as
  * if he had not. Metadata hears nothing and asks again: the disk may work again before anybody
  * has heard that it did not, and then no end of an outage says so. */
 static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 {
-	struct vhca_claim *c = vf->claim;
+	struct vhca_claim *c = vf->claim, *other;
 	struct vhca_error why = VHCA_ERROR_INIT;
 
 	if (vhca_engine_check_disk(e, &why) == 0)
@@ -187,7 +174,13 @@ static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 			      VHCA_BDF_STR(vf->bdf), why.msg);
 	c->failure = why;
 	e->callbacks->request_failed(e, c);
-	fail_siblings(e, c);
+	/* A guest comes with all of its VFs, or stays where it is. */
+	TAILQ_FOREACH (other, &e->model.claims, link)
+		if (other != c && c->migrating && other->migrating &&
+		    vhca_uuid_equal(&other->migration, &c->migration)) {
+			other->failure = why;
+			engine_mark(e, other->vf);
+		}
 	engine_undo_claim(e, vf, &why);
 	engine_no_reason(vf);
 	engine_mark(e, vf);
