@@ -123,15 +123,6 @@ static bool is_pci_hostdev(const xmlNode *node)
 	return address && domxml_attribute_is(address, "type", "pci");
 }
 
-/* Behind Intel's VMD, for one. sriov/ knows no VF there, so it is none of ours. */
-static bool is_beyond_16_bits(const xmlNode *address)
-{
-	uint32_t domain;
-
-	return domxml_attribute_u32(address, "domain", UINT32_MAX, &domain) == 0 &&
-	       domain > UINT16_MAX;
-}
-
 static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct vhca_error *err)
 {
 	const xmlNode *host = domxml_child_element(domxml_child_element(node, "source"), "address");
@@ -139,8 +130,12 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 	const xmlNode *alias_node = domxml_child_element(node, "alias");
 	DOMXML_AUTO_STRING alias = alias_node ? domxml_attribute(alias_node, "name") : NULL;
 	struct vhca_dom_hostdev *dev;
+	uint32_t domain;
 
-	if (host && is_beyond_16_bits(host)) {
+	/* A PCI domain of more than 16 bits, behind Intel's VMD for one, has no VF in sriov/: the
+	 * device is none of ours. */
+	if (host && domxml_attribute_u32(host, "domain", UINT32_MAX, &domain) == 0 &&
+	    domain > UINT16_MAX) {
 		info->has_far_hostdev = true;
 		return 0;
 	}
@@ -160,18 +155,6 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 	dev->failover =
 		domxml_attribute_is(domxml_child_element(node, "teaming"), "type", "transient");
 	info->n_hostdevs++;
-	return 0;
-}
-
-static int read_devices(const xmlNode *devices, struct vhca_dom_info *info, struct vhca_error *err)
-{
-	DOMXML_FOREACH_CHILD (n, devices) {
-		int r = is_pci_hostdev(n) ? read_hostdev(n, info, err) : 0;
-
-		if (r < 0)
-			return r;
-	}
-	domxml_read_buses(devices, info);
 	return 0;
 }
 
@@ -473,10 +456,12 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 	if (wrong)
 		r = bad_xml(err, info->name, wrong);
 	domxml_read_cpus(root, &info->cpus);
-	if (r == 0)
-		r = read_devices(devices, info, err);
+	DOMXML_FOREACH_CHILD (n, devices)
+		if (r == 0 && is_pci_hostdev(n))
+			r = read_hostdev(n, info, err);
 	if (r < 0)
 		return r;
+	domxml_read_buses(devices, info);
 
 	read_away(root, info);
 	r = read_requests(root, info, &info->request_error);

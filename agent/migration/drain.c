@@ -337,30 +337,23 @@ static struct json_object *view_guest(const struct vhca_domain *dom, const struc
 	return o;
 }
 
-/*
- * Claims of whatever is not parked: guests that are here, reservations, VFs claimed for an XML to
- * come.
- */
-static unsigned int count_claims(const struct vhca_drain *d)
-{
-	const struct vhca_claim *c;
-	unsigned int n = 0;
-
-	TAILQ_FOREACH (c, &d->model->claims, link) {
-		const struct vhca_mig *m = last_of(d, &c->domain);
-
-		n += !m || m->state != VHCA_MIG_PARKED;
-	}
-	return n;
-}
-
 struct json_object *vhca_drain_view(const struct vhca_drain *d)
 {
 	struct json_object *o = json_object_new_object(), *peers = json_object_new_array(),
 			   *domains = json_object_new_array();
-	unsigned int left = count_claims(d);
 	const struct vhca_domain *dom;
+	const struct vhca_claim *c;
+	unsigned int left = 0;
 
+	/*
+	 * Claims of whatever is not parked are left: of guests that are here, of reservations, of
+	 * VFs for an XML to come.
+	 */
+	TAILQ_FOREACH (c, &d->model->claims, link) {
+		const struct vhca_mig *m = last_of(d, &c->domain);
+
+		left += !m || m->state != VHCA_MIG_PARKED;
+	}
 	for (unsigned int i = 0; i < d->n_peers; i++)
 		json_object_array_add(peers, json_object_new_string(d->peers[i]));
 	TAILQ_FOREACH (dom, &d->model->domains, link)

@@ -14,15 +14,6 @@
 #include "common/http/json.h"
 #include "common/ticket/ticket.h"
 
-static struct json_object *vfs_doc(const struct vhca_mig *m)
-{
-	struct json_object *list = json_object_new_array();
-
-	for (unsigned int i = 0; i < m->n_vfs; i++)
-		json_object_array_add(list, vhca_mig_vf_to_json(&m->vfs[i]));
-	return list;
-}
-
 #define STEPS_MAX 768
 
 /* "claiming:12 detaching:3010 removed_to_migrate:6120": states in ms, the others in us. */
@@ -65,7 +56,7 @@ static bool is_limited_by_copy(const struct vhca_mig *m)
 
 void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state)
 {
-	struct json_object *vfs = vfs_doc(m), *copy = vhca_mig_copy_to_json(&m->copy);
+	struct json_object *vfs = json_object_new_array(), *copy = vhca_mig_copy_to_json(&m->copy);
 	uint64_t until = is_limited_by_copy(m) ? m->copy_until : m->lease_until;
 	int64_t handed = vhca_migration_promised(m);
 	const char *tickets = ""; /* what has ended hands nothing over any more */
@@ -75,6 +66,8 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 		handed = TAKEN;
 	if (m->tickets && !vhca_mig_state_is_final(state))
 		tickets = json_object_to_json_string_ext(m->tickets, JSON_C_TO_STRING_PLAIN);
+	for (unsigned int i = 0; i < m->n_vfs; i++)
+		json_object_array_add(vfs, vhca_mig_vf_to_json(&m->vfs[i]));
 
 	vhca_txn_exec(txn,
 		      "INSERT OR REPLACE INTO migrations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "

@@ -59,21 +59,6 @@ bool vhca_mig_effect_asks_peer(enum vhca_mig_effect effect)
 	return effects[effect].asks_peer;
 }
 
-static const struct mig_rule *first_of(const struct mig_rules *part, const struct vhca_mig *m,
-				       enum mig_event event)
-{
-	uint32_t here = 1U << m->state;
-
-	for (unsigned int i = 0; i < part->n; i++) {
-		const struct mig_rule *r = &part->rules[i];
-
-		if (r->event == event && (r->states == MIG_NEW || (r->states & here)) &&
-		    (!r->guard || r->guard(m)))
-			return r;
-	}
-	return NULL;
-}
-
 const struct mig_rules *const mig_source_parts[] = {
 	&mig_source_rules,
 	&mig_waiting_rules,
@@ -88,9 +73,16 @@ const struct mig_rules *const mig_destination_parts[] = {
 const struct mig_rule *mig_rule_for(const struct vhca_mig *m, enum mig_event event)
 {
 	const struct mig_rules *const *part = m->source ? mig_source_parts : mig_destination_parts;
-	const struct mig_rule *r = NULL;
+	uint32_t here = 1U << m->state;
 
-	for (; *part && !r; part++)
-		r = first_of(*part, m, event);
-	return r;
+	for (; *part; part++) {
+		for (unsigned int i = 0; i < (*part)->n; i++) {
+			const struct mig_rule *r = &(*part)->rules[i];
+
+			if (r->event == event && (r->states == MIG_NEW || (r->states & here)) &&
+			    (!r->guard || r->guard(m)))
+				return r;
+		}
+	}
+	return NULL;
 }
