@@ -6,13 +6,6 @@
 
 #define WORD_MAX 32 /* what is longer is compared by its beginning: known words are short */
 
-static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
-{
-	unsigned int m = a < b ? a : b;
-
-	return m < c ? m : c;
-}
-
 /* Levenshtein distance with one row of memory. */
 static unsigned int edit_distance(const char *a, const char *b)
 {
@@ -26,9 +19,13 @@ static unsigned int edit_distance(const char *a, const char *b)
 
 		row[0] = (unsigned int)i;
 		for (size_t j = 1; j <= len_b; j++) {
-			unsigned int above = row[j];
+			unsigned int above = row[j], best = diagonal + (a[i - 1] != b[j - 1]);
 
-			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+			if (best > above + 1)
+				best = above + 1;
+			if (best > row[j - 1] + 1)
+				best = row[j - 1] + 1;
+			row[j] = best;
 			diagonal = above;
 		}
 	}

@@ -206,18 +206,6 @@ static bool shows_proof_otherwise(struct vhca_outbox *ob, struct report *r,
 	return true;
 }
 
-/*
- * It is given up where no SM has heard of it: who withdraws it has to have it. So it is said first
- * that it was here, with its proof.
- */
-static bool must_prove_first(const struct vhca_outbox *ob, const struct report *r)
-{
-	const struct vhca_sm_binding *b = &r->row.binding;
-
-	return r->row.kind == VHCA_OUTBOX_BINDING && !b->bound && !b->keep_lid &&
-	       takes_proof(ob, r) && vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
-}
-
 static struct vhca_outbox_row row_to_send(const struct report *r)
 {
 	struct vhca_outbox_row row = r->row;
@@ -229,20 +217,6 @@ static struct vhca_outbox_row row_to_send(const struct report *r)
 	if (r->without_lid)
 		row.binding.follow_lid = false;
 	return row;
-}
-
-/*
- * The SM has accepted what the proof leads to, or what had it is given up. One to a later epoch is
- * of the guest's return since.
- */
-static bool ends_proof(const struct vhca_outbox *ob, const struct vhca_outbox_row *row,
-		       enum vhca_sm_answer answer)
-{
-	const struct vhca_sm_binding *b = &row->binding;
-
-	return row->kind == VHCA_OUTBOX_BINDING &&
-	       (b->bound ? answer == VHCA_SM_ACCEPTED : !b->keep_lid) &&
-	       vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
 }
 
 /* ---- answers ---- */
@@ -282,7 +256,14 @@ static void drop_proof(struct vhca_outbox *ob, const struct vhca_outbox_row *row
 static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer answer,
 		   struct json_object *doc)
 {
-	bool and_proof = ends_proof(ob, &r->row, answer);
+	const struct vhca_sm_binding *b = &r->row.binding;
+	/*
+	 * The SM has accepted what the proof leads to, or what had it is given up. A proof that
+	 * leads to a later epoch is of the guest's return since.
+	 */
+	bool and_proof = r->row.kind == VHCA_OUTBOX_BINDING &&
+			 (b->bound ? answer == VHCA_SM_ACCEPTED : !b->keep_lid) &&
+			 vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
 
 	report_unlink(ob, r);
 	/* Should the row survive, the same state is sent again after a restart: harmless. */
@@ -427,11 +408,18 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 
 static void send_report(struct vhca_outbox *ob, struct report *r)
 {
+	const struct vhca_sm_binding *b = &r->row.binding;
 	struct vhca_outbox_row row;
 	struct vhca_sm_request req;
 	int rc;
 
-	r->proves_first = must_prove_first(ob, r);
+	/*
+	 * A vGUID is given up of which no SM has heard: who withdraws it has to have it. So the SM
+	 * is told first that it was here, with its proof.
+	 */
+	r->proves_first = r->row.kind == VHCA_OUTBOX_BINDING && !b->bound && !b->keep_lid &&
+			  takes_proof(ob, r) &&
+			  vhca_sm_proof_is_over(&ob->proofs, b->vguid, b->epoch);
 	row = row_to_send(r);
 	rc = vhca_outbox_row_request(ob->ops, &row, &req);
 	if (rc == 0) {

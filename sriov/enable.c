@@ -293,21 +293,6 @@ static int refresh(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 	return 0;
 }
 
-/* Nobody may have a VF open when the kernel is asked to take it away. */
-static int check_vfs(struct vhca_sysfs *sys, const char *dev_root, const struct vhca_pf_facts *pf,
-		     struct vhca_error *err)
-{
-	for (unsigned int i = 0; i < pf->n_vfs; i++) {
-		int r = vhca_vf_check_unused(sys, dev_root, &pf->vfs[i], false, err);
-
-		if (r < 0) {
-			vhca_error_prefix(err, "%s: its VFs stay: in use", VHCA_BDF_STR(pf->bdf));
-			return r;
-		}
-	}
-	return 0;
-}
-
 int vhca_enable_clear(struct vhca_sysfs *sys, const char *dev_root, const struct vhca_pf_facts *pf,
 		      struct vhca_error *err)
 {
@@ -325,9 +310,15 @@ int vhca_enable_clear(struct vhca_sysfs *sys, const char *dev_root, const struct
 			*err = why;
 		return -EBUSY;
 	}
-	r = check_vfs(sys, dev_root, now, err);
-	if (r == 0)
-		r = write_numvfs(sys, now, 0, err);
+	/* Nobody may have a VF open when the kernel is asked to take it away. */
+	for (unsigned int i = 0; i < now->n_vfs; i++) {
+		r = vhca_vf_check_unused(sys, dev_root, &now->vfs[i], false, err);
+		if (r < 0) {
+			vhca_error_prefix(err, "%s: its VFs stay: in use", VHCA_BDF_STR(now->bdf));
+			return r;
+		}
+	}
+	r = write_numvfs(sys, now, 0, err);
 	if (r == 0)
 		r = vhca_inventory_read_pf(sys, pf->bdf, now, err);
 	if (r == 0 && now->num_vfs != 0)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
@@ -9,22 +8,18 @@
 #include "common/http/json.h"
 #include "common/http/server_private.h"
 
-static bool method_fits(const struct vhca_http_route *route, const char *method)
-{
-	return strcmp(route->method, method) == 0 ||
-	       (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
-}
-
 /* The route, or NULL; then allow names the methods that the path has, and is empty if there is no
  * such path. */
 static const struct vhca_http_route *find_route(struct vhca_http_request *req, size_t n,
 						struct vhca_strbuf *allow)
 {
+	const char *method = strcmp(req->method, "HEAD") == 0 ? "GET" : req->method;
+
 	for (const struct vhca_http_route *r = req->srv->routes; r->method; r++) {
 		memset(req->params, 0, sizeof(req->params));
 		if (!vhca_http_match(r->pattern, req->segments, n, req->params))
 			continue;
-		if (method_fits(r, req->method)) {
+		if (strcmp(r->method, method) == 0) {
 			vhca_strbuf_init(allow, allow->buf, allow->size);
 			return r;
 		}

@@ -85,16 +85,6 @@ static bool announces_over(const struct vhca_http_request *req, uint64_t limit)
 	return text && vhca_parse_u64(text, 10, limit, &len) < 0;
 }
 
-/*
- * A refusal follows the body: a connection that is closed under a client that still sends takes the
- * answer with it. It comes at once to one that waits for leave to send, or has more than is read.
- */
-static bool reads_rest(const struct vhca_http_request *req)
-{
-	return !vhca_http_header(req, "Expect") &&
-	       !announces_over(req, (uint64_t)req->srv->body_max * DISCARD_FACTOR);
-}
-
 static enum MHD_Result refuse(struct vhca_http_request *req, const struct vhca_error *err)
 {
 	req->dispatched = true;
@@ -105,7 +95,15 @@ static enum MHD_Result refuse(struct vhca_http_request *req, const struct vhca_e
 		vhca_http_dispatch(req);
 	if (!req->response)
 		return MHD_NO;
-	return reads_rest(req) ? MHD_YES : queue_reply(req);
+	/*
+	 * A refusal follows the body: a connection that is closed under a client that still sends
+	 * takes the answer with it. A client that waits for leave to send, or has more than is
+	 * read, gets it at once.
+	 */
+	if (vhca_http_header(req, "Expect") ||
+	    announces_over(req, (uint64_t)req->srv->body_max * DISCARD_FACTOR))
+		return queue_reply(req);
+	return MHD_YES;
 }
 
 static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection *conn,

@@ -137,17 +137,6 @@ static bool set_body(struct vhca_http_transfer *t, const struct vhca_http_call_a
 	       curl_easy_setopt(t->easy, CURLOPT_COPYPOSTFIELDS, text) == CURLE_OK;
 }
 
-static bool set_address(CURL *easy, const struct vhca_http_call_args *args)
-{
-	/* Neither the environment's proxies nor a redirect may choose whom we talk to. */
-	return curl_easy_setopt(easy, CURLOPT_URL, args->url) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, args->unix_socket) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK;
-}
-
 /*
  * The files were checked when they were loaded; curl reads them again for each connection, so a
  * renewed certificate is used at once.
@@ -176,7 +165,15 @@ static bool set_options(struct vhca_http_transfer *t, const struct vhca_http_cal
 	long connect_ms = args->connect_ms ? (long)args->connect_ms : CONNECT_MS;
 	long total_ms = args->total_ms ? (long)args->total_ms : TOTAL_MS;
 
-	return curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) == CURLE_OK &&
+	/* Neither the environment's proxies nor a redirect may choose whom we talk to. */
+	return curl_easy_setopt(t->easy, CURLOPT_URL, args->url) == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_UNIX_SOCKET_PATH, args->unix_socket) == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_PROXY, "") == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, args->method) == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) == CURLE_OK &&
 	       curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS, total_ms) == CURLE_OK &&
 	       curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
 	       curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
@@ -193,10 +190,8 @@ int vhca_http_transfer_init(struct vhca_http_transfer *t, const struct vhca_http
 	t->reply_max = args->reply_max ? args->reply_max : REPLY_MAX;
 	(void)snprintf(t->label, sizeof(t->label), "%s %s", args->method,
 		       args->unix_socket ? args->unix_socket : args->url);
-	if (t->easy && set_address(t->easy, args) && set_trust(t->easy, args->auth) &&
-	    set_options(t, args) && set_body(t, args) &&
-	    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, args->method) == CURLE_OK &&
-	    set_headers(t, args))
+	if (t->easy && set_options(t, args) && set_trust(t->easy, args->auth) &&
+	    set_body(t, args) && set_headers(t, args))
 		return 0;
 	vhca_http_transfer_done(t);
 	return -ENOMEM; /* with valid options setting them fails for no other reason */
