@@ -391,16 +391,6 @@ static int start_thread(struct plugin *p)
 	return -r;
 }
 
-static void stop_thread(struct plugin *p)
-{
-	if (!p->running)
-		return;
-	atomic_store(&p->stop, true);
-	wake(p);
-	(void)pthread_join(p->thread, NULL);
-	p->running = false;
-}
-
 /* ---- taking over ---- */
 
 /*
@@ -508,7 +498,11 @@ static void plugin_free(struct plugin *p)
 {
 	if (!p)
 		return;
-	stop_thread(p);
+	if (p->running) {
+		atomic_store(&p->stop, true);
+		wake(p);
+		(void)pthread_join(p->thread, NULL);
+	}
 	(void)vhca_osm_mover_free(p->mover); /* before the requests that it would answer */
 	(void)vhca_osm_api_free(p->api);
 	vhca_osm_kept_snapshot_done(&p->kept);

@@ -265,16 +265,6 @@ static int on_pair(void *ctx, const char *section, const char *key, const char *
 			      section);
 }
 
-/* Who has set one of these means LIDs to move, and would find out by refused reports. */
-static int check_lids(const struct vhca_osm_conf *conf, struct vhca_error *err)
-{
-	if (conf->lids_move || (!conf->drain && !conf->dynamic))
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
-			      "[lids] %s has no effect without enable = yes",
-			      conf->dynamic ? "dynamic" : "drain");
-}
-
 static int load(const char *path, struct vhca_osm_conf *conf, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *text = NULL;
@@ -290,8 +280,11 @@ static int load(const char *path, struct vhca_osm_conf *conf, struct vhca_error 
 	if (r < 0)
 		return r;
 	r = vhca_osm_agents_sort(&conf->agents, err);
-	if (r == 0)
-		r = check_lids(conf, err);
+	/* Who has set one of these means LIDs to move, and would find out by refused reports. */
+	if (r == 0 && !conf->lids_move && (conf->drain || conf->dynamic))
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				   "[lids] %s has no effect without enable = yes",
+				   conf->dynamic ? "dynamic" : "drain");
 	if (r < 0)
 		vhca_error_prefix(err, "%s", path);
 	return r;

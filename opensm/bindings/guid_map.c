@@ -21,18 +21,6 @@ static size_t lower_bound(const struct vhca_osm_guid_map *map, uint64_t key)
 	return low;
 }
 
-static int grow(struct vhca_osm_guid_map *map)
-{
-	size_t capacity = map->capacity ? map->capacity * 2 : 64;
-	uint64_t **items = reallocarray(map->items, capacity, sizeof(*items));
-
-	if (!items)
-		return -ENOMEM;
-	map->items = items;
-	map->capacity = capacity;
-	return 0;
-}
-
 void *vhca_osm_guid_map_find(const struct vhca_osm_guid_map *map, uint64_t key)
 {
 	size_t i = lower_bound(map, key);
@@ -50,8 +38,15 @@ int vhca_osm_guid_map_add(struct vhca_osm_guid_map *map, void *record)
 	uint64_t *item = record;
 	size_t i = lower_bound(map, *item);
 
-	if (map->n == map->capacity && grow(map) < 0)
-		return -ENOMEM;
+	if (map->n == map->capacity) {
+		size_t capacity = map->capacity ? map->capacity * 2 : 64;
+		uint64_t **items = reallocarray(map->items, capacity, sizeof(*items));
+
+		if (!items)
+			return -ENOMEM;
+		map->items = items;
+		map->capacity = capacity;
+	}
 	memmove(&map->items[i + 1], &map->items[i], (map->n - i) * sizeof(*map->items));
 	map->items[i] = item;
 	map->n++;

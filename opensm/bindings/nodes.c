@@ -29,19 +29,12 @@ static int not_your_port(const struct vhca_osm_node *by, uint64_t port_guid, con
 	return r;
 }
 
-/* The tombstone of what was never bound is anybody's word, and would take a port from its node. */
-static bool is_virtual(const struct vhca_osm_table *t, uint64_t guid)
-{
-	const struct vhca_osm_binding *b = vhca_osm_table_find(t, guid);
-
-	return b && !b->never_bound;
-}
-
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
 			const struct vhca_osm_node *by, uint64_t port_guid, bool physical,
 			struct vhca_error *err)
 {
 	const char *node = vhca_osm_node_of(agents, t, port_guid);
+	const struct vhca_osm_binding *b = vhca_osm_table_find(t, port_guid);
 
 	if (!by || (node && strcmp(node, by->name) == 0))
 		return 0;
@@ -49,7 +42,8 @@ int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_
 		return not_your_port(by, port_guid, "it is another node's", err);
 	if (by->line && by->line->n_ports > 0)
 		return not_your_port(by, port_guid, "its line in [agents] has others", err);
-	if (!physical && is_virtual(t, port_guid))
+	/* The tombstone of what was never bound is anybody's word: no port is lost by it. */
+	if (!physical && b && !b->never_bound)
 		return not_your_port(by, port_guid, "it is a virtual GUID", err);
 	return 0;
 }

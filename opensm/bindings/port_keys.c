@@ -125,22 +125,19 @@ static bool has_barring_twin(struct vhca_osm_port *p, uint16_t pkey)
 	return false;
 }
 
-static int refuse_both(uint64_t guid, uint16_t pkey, struct vhca_error *err)
-{
-	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_BOTH_MEMBERSHIPS, 0,
-			       "port %s needs partition 0x%04x as full and as limited member",
-			       VHCA_GUID_STR(guid), vhca_pkey_base(pkey));
-
-	vhca_error_hint(err, "use one membership on this port, or set allow_both_pkeys TRUE in "
-			     "opensm.conf and restart OpenSM");
-	return r;
-}
-
 /* May this key be needed beside the others? */
 static int check_key(struct vhca_osm_port *p, bool both, uint16_t pkey, struct vhca_error *err)
 {
-	if (!both && has_barring_twin(p, pkey))
-		return refuse_both(p->guid, pkey, err);
+	int r;
+
+	if (!both && has_barring_twin(p, pkey)) {
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_BOTH_MEMBERSHIPS, 0,
+				   "port %s needs partition 0x%04x as full and as limited member",
+				   VHCA_GUID_STR(p->guid), vhca_pkey_base(pkey));
+		vhca_error_hint(err, "use one membership on this port, or set allow_both_pkeys "
+				     "TRUE in opensm.conf and restart OpenSM");
+		return r;
+	}
 	if (need_find(p, pkey) || p->n_needs < VHCA_OSM_PORT_PKEYS_MAX)
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0,

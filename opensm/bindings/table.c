@@ -328,19 +328,6 @@ static void drop_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
 	record_free(vhca_osm_guid_map_remove(&t->records, b->vguid));
 }
 
-/* Puts the new record into the place of the old one, which goes away. */
-static void record_replace(struct vhca_osm_table *t, struct vhca_osm_binding *old,
-			   struct vhca_osm_binding *now)
-{
-	size_t i = vhca_osm_guid_map_after(&t->records, old->vguid) - 1;
-
-	t->records.items[i] = &now->vguid;
-	if (old->withdrawn)
-		unlink_tombstone(t, old);
-	record_free(old);
-	t->revision++;
-}
-
 static int check_room(const struct vhca_osm_table *t, const struct vhca_osm_binding *old,
 		      const struct vhca_osm_binding *want, struct vhca_error *err)
 {
@@ -381,10 +368,16 @@ static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->port.guid)
 		port_release(t, old);
 	port_store(t, p, keys);
-	if (old)
-		record_replace(t, old, now);
-	else
-		t->revision++;
+	/* A new record takes the place of the old one, which goes away. */
+	if (old) {
+		size_t i = vhca_osm_guid_map_after(&t->records, old->vguid) - 1;
+
+		t->records.items[i] = &now->vguid;
+		if (old->withdrawn)
+			unlink_tombstone(t, old);
+		record_free(old);
+	}
+	t->revision++;
 }
 
 static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,20 +65,6 @@ static void make_durable(struct vhca_osm_api *api)
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	answer_waiting(api, vhca_osm_service_commit(api->service, &err), &err);
-}
-
-/* Makes everything durable and lets the waiting senders know, when OpenSM's tables can be had: what
- * they are told is in there. */
-static void flush(struct vhca_osm_api *api)
-{
-	struct vhca_error err = VHCA_ERROR_INIT;
-	int r;
-
-	if (api->n_waiting == 0)
-		return;
-	r = vhca_osm_service_commit(api->service, &err);
-	if (r < 0 || !vhca_osm_service_is_busy(api->service))
-		answer_waiting(api, r, &err);
 }
 
 static void reply_when_durable(struct vhca_osm_api *api, const struct waiting *w)
@@ -743,9 +728,17 @@ void vhca_osm_api_receive(struct vhca_osm_api *api)
 /* Not those that come while a file is written for one of these: the thread has more to do. */
 static void answer(struct vhca_osm_api *api)
 {
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r;
+
 	for (size_t n = api->deferred.n; n > 0 && !vhca_osm_service_is_busy(api->service); n--)
 		vhca_osm_backlog_resume(&api->deferred);
-	flush(api);
+	if (api->n_waiting == 0)
+		return;
+	r = vhca_osm_service_commit(api->service, &err);
+	/* What the senders are told is in OpenSM's tables: they hear when those can be had. */
+	if (r < 0 || !vhca_osm_service_is_busy(api->service))
+		answer_waiting(api, r, &err);
 }
 
 void vhca_osm_api_run(struct vhca_osm_api *api)

@@ -99,18 +99,6 @@ static int load_auth(struct vhca_osm_door *door, struct vhca_http_auth **ret,
 	return vhca_http_auth_load(&files, ret, err);
 }
 
-static int check_socket(const struct vhca_osm_door *door, struct vhca_error *err)
-{
-	const struct vhca_osm_conf *conf = door->conf;
-
-	if (door->auth && !is_on_network(conf))
-		return vhca_error_set(
-			err, VHCA_ERR_INVALID, "bad_config", 0,
-			"%s: TLS and tokens are for ADDRESS:PORT; socket_mode guards a unix socket",
-			conf->listen);
-	return 0;
-}
-
 /* Without these two everybody has the role of an agent. */
 static bool is_unguarded(const struct vhca_osm_conf *conf)
 {
@@ -163,8 +151,11 @@ int vhca_osm_door_open(const struct vhca_osm_conf *conf, struct vhca_osm_door *r
 	ret->conf = conf;
 	if (r == 0)
 		r = load_auth(ret, &ret->auth, err);
-	if (r == 0)
-		r = check_socket(ret, err);
+	if (r == 0 && ret->auth && !is_on_network(conf))
+		r = vhca_error_set(
+			err, VHCA_ERR_INVALID, "bad_config", 0,
+			"%s: TLS and tokens are for ADDRESS:PORT; socket_mode guards a unix socket",
+			conf->listen);
 	if (r == 0)
 		r = load_rules(&ret->rules, conf, err);
 	if (r == 0)

@@ -7,14 +7,6 @@
 
 #define LISTS_MAX 64 /* that wait; then one more is refused */
 
-static int check_list(const struct vhca_osm_api *api, struct vhca_error *err)
-{
-	if (api->lists.n < LISTS_MAX)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "too_many_lists", 0, "%u lists wait",
-			      api->lists.n);
-}
-
 /* How a page is asked for, and made. */
 struct listing {
 	int (*read)(struct vhca_http_request *req, struct vhca_osm_page *ret,
@@ -30,8 +22,9 @@ static void answer_list(struct vhca_osm_api *api, struct vhca_http_request *req,
 	struct vhca_osm_page page;
 	int r = listing->read(req, &page, &err);
 
-	if (r == 0 && api->receiving)
-		r = check_list(api, &err);
+	if (r == 0 && api->receiving && api->lists.n >= LISTS_MAX)
+		r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "too_many_lists", 0, "%u lists wait",
+				   api->lists.n);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else if (api->receiving)

@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/http/owner.h"
 
-#include "common/base/codes.h"
 #include "common/http/json.h"
 #include "opensm/http/fields.h"
-
-static int check_switch(const struct vhca_osm_owners *owners, struct vhca_error *err)
-{
-	int r;
-
-	if (owners->conf->tickets)
-		return 0;
-	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "no_tickets", 0,
-			   "[tickets] required = no: whoever has the higher epoch is the owner");
-	vhca_error_hint(err, "PUT /v1/bindings binds it, DELETE /v1/bindings withdraws it");
-	return r;
-}
 
 void vhca_osm_api_name_owner(struct vhca_osm_service *service, struct vhca_osm_owners *owners,
 			     struct vhca_http_request *req)
@@ -36,8 +23,13 @@ void vhca_osm_api_name_owner(struct vhca_osm_service *service, struct vhca_osm_o
 		r = vhca_osm_read_guid(port, "port_guid", &port_guid, &err);
 	if (r == 0)
 		r = vhca_osm_check_master(vhca_osm_service_subnet(service), &err);
-	if (r == 0)
-		r = check_switch(owners, &err);
+	if (r == 0 && !owners->conf->tickets) {
+		r = vhca_error_set(&err, VHCA_ERR_CONFLICT, "no_tickets", 0,
+				   "[tickets] required = no: whoever has the higher epoch is the "
+				   "owner");
+		vhca_error_hint(&err,
+				"PUT /v1/bindings binds it, DELETE /v1/bindings withdraws it");
+	}
 	if (r == 0)
 		r = vhca_osm_owners_name(owners, vguid, port_guid, &err);
 	if (r == 0)

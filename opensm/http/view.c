@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/text.h"
 
 __attribute__((format(printf, 2, 3))) static void add_finding(struct vhca_osm_view *v,
@@ -18,17 +19,11 @@ __attribute__((format(printf, 2, 3))) static void add_finding(struct vhca_osm_vi
 	va_end(ap);
 }
 
-static const char *port_state(uint8_t state)
-{
-	static const char *const names[] = {"in an unknown state", "Down", "Initialize", "Armed",
-					    "Active"};
-
-	return names[state <= VHCA_OSM_PORT_ACTIVE ? state : 0];
-}
-
 static void look_at_port(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,
 			 uint64_t guid, struct vhca_osm_view *v)
 {
+	static const char *const states[] = {"in an unknown state", "Down", "Initialize", "Armed",
+					     "Active"};
 	struct vhca_osm_port_info info;
 
 	if (!subnet->ops->find_port(subnet->ctx, guid, &info)) {
@@ -42,7 +37,7 @@ static void look_at_port(const struct vhca_osm_subnet *subnet, const struct vhca
 			b->lid, VHCA_GUID_STR(guid), info.lid);
 	if (info.state != VHCA_OSM_PORT_ACTIVE)
 		add_finding(v, "Port %s is %s, not Active.", VHCA_GUID_STR(guid),
-			    port_state(info.state));
+			    states[info.state < VHCA_ARRAY_SIZE(states) ? info.state : 0]);
 }
 
 static void look_for_keys(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,

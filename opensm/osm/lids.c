@@ -13,7 +13,6 @@
 #include "opensm/osm/vports.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* before its siblings: the layout of their structures depends on it */
@@ -371,16 +370,6 @@ static int check_reserved(const struct vhca_osm_lid_plan *plan, const struct vhc
 	return 0;
 }
 
-/* After a sweep: OpenSM may have computed other ways since `old` reserved its switches. */
-static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
-		      enum vhca_osm_move_mode mode, const struct vhca_osm_lid_plan *old,
-		      struct vhca_osm_lid_plan *ret, struct vhca_error *err)
-{
-	int r = plan_now(lids, pair, mode, ret, err);
-
-	return r == 0 ? check_reserved(ret, old, err) : r;
-}
-
 /* Of a LID that goes to another port, the port stays where it is. The lock is held. */
 static size_t count_groups(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
 {
@@ -615,8 +604,10 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 
 	vhca_osm_lock_exclusive(osm);
 	holds = holds_still(lids, plan);
-	r = holds ? check_pair(lids, pair, port, err)
-		  : plan_again(lids, pair, mode, plan, &renewed, err);
+	r = holds ? check_pair(lids, pair, port, err) : plan_now(lids, pair, mode, &renewed, err);
+	/* After a sweep: OpenSM may have computed other ways since `plan` reserved its switches. */
+	if (r == 0 && !holds)
+		r = check_reserved(&renewed, plan, err);
 	if (r == 0)
 		carry_out(lids, pair, &plan->switches, holds ? plan : &renewed, ret);
 	vhca_osm_unlock(osm);

@@ -219,13 +219,6 @@ static size_t missing_at(const osm_opensm_t *osm, const struct vhca_osm_pkey_wat
 	return blocks_missing_at(osm, guid) + (overtaken_at(watch, guid) != 0);
 }
 
-static uint64_t no_answer_after(const osm_opensm_t *osm)
-{
-	unsigned int ms = osm->subn.opt.transaction_timeout;
-
-	return vhca_now_ms() + (uint64_t)ms * ((unsigned int)osm->subn.opt.transaction_retries + 1);
-}
-
 static bool is_under_way(const osm_opensm_t *osm, uint64_t until)
 {
 	return vhca_now_ms() < until || osm->stats.qp0_mads_outstanding > 0;
@@ -274,19 +267,6 @@ static struct known_table remember_asked(const osm_opensm_t *osm,
 	return table;
 }
 
-static void remember_all(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
-{
-	struct vhca_osm_pkey_block *at = watch->blocks;
-
-	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
-		if (port->p_physp)
-			watch->ports[watch->n_ports++] = (struct vhca_osm_pkeys_of_port){
-				.guid = port->guid,
-				.own = remember_table(port->p_physp, &at),
-				.at_switch = remember_table(enforcer_of(osm, port), &at),
-				.asked = remember_asked(osm, watch, port, &at)};
-}
-
 static bool has_looked(const struct vhca_osm_pkey_watch *watch)
 {
 	return watch->ports && watch->blocks && watch->next;
@@ -296,18 +276,26 @@ static bool has_looked(const struct vhca_osm_pkey_watch *watch)
 static void look_before(osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
 {
 	size_t n = cl_qmap_count(&osm->subn.port_guid_tbl) + 1;
+	struct vhca_osm_pkey_block *at;
 
 	forget_before(watch);
 	vhca_osm_key_tables_settle(osm);
 	watch->ports = calloc(n, sizeof(*watch->ports));
 	watch->blocks = calloc(count_blocks(osm, watch) + 1, sizeof(*watch->blocks));
 	watch->next = calloc(n, sizeof(*watch->next));
-	if (has_looked(watch)) {
-		remember_all(osm, watch);
+	if (!has_looked(watch)) {
+		forget_before(watch);
+		vhca_log_error("out of memory: P_Key table SMPs are not counted");
 		return;
 	}
-	forget_before(watch);
-	vhca_log_error("out of memory: P_Key table SMPs are not counted");
+	at = watch->blocks;
+	VHCA_OSM_FOREACH_PORT (port, &osm->subn)
+		if (port->p_physp)
+			watch->ports[watch->n_ports++] = (struct vhca_osm_pkeys_of_port){
+				.guid = port->guid,
+				.own = remember_table(port->p_physp, &at),
+				.at_switch = remember_table(enforcer_of(osm, port), &at),
+				.asked = remember_asked(osm, watch, port, &at)};
 }
 
 /* ---- after ---- */
@@ -401,7 +389,9 @@ static struct vhca_osm_pkey_wait wait_of(const osm_opensm_t *osm,
 /* Returns how many SMPs were sent. */
 static size_t note_sent(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
 {
-	struct vhca_osm_pkey_waits waits = {.of = watch->next, .until = no_answer_after(osm)};
+	uint64_t tries = (unsigned int)osm->subn.opt.transaction_retries + 1;
+	uint64_t given_up = vhca_now_ms() + osm->subn.opt.transaction_timeout * tries;
+	struct vhca_osm_pkey_waits waits = {.of = watch->next, .until = given_up};
 	size_t sum = 0;
 
 	for (size_t i = 0; i < watch->n_ports; i++) {

@@ -38,16 +38,6 @@ static osm_opensm_t *opensm_of(void *ctx)
 
 /* ---- status ---- */
 
-static const char *state_name(uint8_t state)
-{
-	static const char *const names[] = {[IB_SMINFO_STATE_NOTACTIVE] = "not-active",
-					    [IB_SMINFO_STATE_DISCOVERING] = "discovering",
-					    [IB_SMINFO_STATE_STANDBY] = "standby",
-					    [IB_SMINFO_STATE_MASTER] = "master"};
-
-	return state < VHCA_ARRAY_SIZE(names) ? names[state] : "initializing";
-}
-
 /* Caller holds the lock. */
 static uint64_t find_master(const osm_subn_t *subn)
 {
@@ -102,6 +92,10 @@ static bool is_busy(void *ctx)
 
 static void get_status(void *ctx, struct vhca_osm_status *ret)
 {
+	static const char *const names[] = {[IB_SMINFO_STATE_NOTACTIVE] = "not-active",
+					    [IB_SMINFO_STATE_DISCOVERING] = "discovering",
+					    [IB_SMINFO_STATE_STANDBY] = "standby",
+					    [IB_SMINFO_STATE_MASTER] = "master"};
 	struct vhca_osm_opensm *o = ctx;
 	const osm_subn_t *subn = &o->osm->subn; /* flags of OpenSM's that need no lock */
 	uint8_t state = subn->sm_state;
@@ -109,7 +103,8 @@ static void get_status(void *ctx, struct vhca_osm_status *ret)
 	bool ready = subn->sm_state == IB_SMINFO_STATE_MASTER && !subn->first_time_master_sweep &&
 		     !subn->force_first_time_master_sweep && atomic_load(&o->swept);
 
-	*ret = (struct vhca_osm_status){.sm_state = state_name(state),
+	*ret = (struct vhca_osm_status){.sm_state = state < VHCA_ARRAY_SIZE(names) ? names[state]
+										   : "initializing",
 					.master = state == IB_SMINFO_STATE_MASTER,
 					.ready = ready,
 					.master_guid = o->master_guid,
