@@ -7,8 +7,9 @@
 /* The migration's row, in this state. */
 void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state);
 /*
- * The oldest that have ended make room for a new one, which has its role and its peer by now: those
- * from where it is, and where others have offered too many in all, those of who has offered most.
+ * The oldest migrations that have ended make room for a new one, whose role and peer are set by
+ * now: those of the new one's origin, and where others have offered too many in all, those of
+ * whoever has offered most.
  */
 void mig_displace(struct vhca_mig *by);
 /* Writes down the times of one that goes on no more. */

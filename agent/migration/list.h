@@ -26,11 +26,11 @@ void mig_drop(struct vhca_mig *m);
 struct vhca_mig *mig_find(const struct vhca_migrations *ms, const struct vhca_uuid *id);
 /* Its next state is being written: no rule applies. */
 bool mig_is_committing(const struct vhca_mig *m);
-/* By a restart of the agent, so libvirt and the peer may know more. */
+/* Loaded by a restart of the agent, so libvirt and the peer may know more. */
 bool mig_is_revived(const struct vhca_mig *m);
 /* A hand-over is under way beside the effect. */
 bool mig_is_handing_over(const struct vhca_mig *m);
-/* Somebody will call back with it. */
+/* An effect, a hand-over or a cancellation is under way, whose end will be called back. */
 bool mig_is_awaited(const struct vhca_mig *m);
 /* What it moves; NULL: it does not run here. The claims are in migration.h. */
 struct vhca_domain *mig_domain(const struct vhca_mig *m);

@@ -173,22 +173,22 @@ struct vhca_claim {
 	bool migrating;
 	struct vhca_uuid migration;
 	enum vhca_custody custody;
-	/* for its VF, which its guest kept: it may let go any time, and gets it back then */
+	/* The guest was asked for the VF and has kept it: if it lets go later, it gets it back. */
 	bool asked;
 	/*
-	 * The identity was, at this epoch: the SM may hear of that after whatever is said at the
-	 * same one.
+	 * The identity was withdrawn at this epoch. The SM may hear of that after whatever else is
+	 * said at the same epoch, so the next report needs a higher one.
 	 */
 	bool withdrawn;
 	/*
-	 * Not 0: at this epoch it was withdrawn so that it stayed this host's at the SM, with its
-	 * dynamic LID if it has one, and whoever ends the claim while its identity is withheld has
-	 * to give that up.
+	 * The epoch at which the identity was withdrawn so that it stayed this host's at the SM,
+	 * with its dynamic LID if it has one; 0 = it was not. Whoever ends the claim while the
+	 * identity is withheld has to give that up.
 	 */
 	uint64_t kept_epoch;
 	/*
-	 * The SM is asked for it at this epoch: while its identity is withheld, or because nobody
-	 * knows how its guest came. After a restart: may have been.
+	 * The SM is asked at this epoch whose the identity is: while that is withheld, or because
+	 * nobody knows how the guest came. After a restart: it may have been asked.
 	 */
 	bool arbitration_asked;
 	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
@@ -205,13 +205,14 @@ struct vhca_claim {
 	 */
 	uint64_t follow_port;
 	uint16_t follow_lid;
-	char lid_reason
-		[VHCA_LID_REASON_MAX]; /* why it stays there; "" = it does not. Not durable */
-	/* the one that does; 0 = none, or its host has not said which. Not durable */
+	/* Why that LID stays at its last host's port; "" = it does not. Not durable. */
+	char lid_reason[VHCA_LID_REASON_MAX];
+	/* The LID that stays there; 0 = none, or that host has not said which. Not durable. */
 	uint16_t stayed_lid;
 	/*
-	 * Destination: who lends it takes it back when it is proven withdrawn here (after a
-	 * restart, the migration says so again). Whoever asks for its release vouches for that.
+	 * Destination: the source has lent the identity, and takes it back when it is proven
+	 * withdrawn here. After a restart the migration sets this again. Whoever asks for the
+	 * release of the claim vouches for the withdrawal.
 	 */
 	bool on_loan;
 	/*
@@ -221,12 +222,15 @@ struct vhca_claim {
 	 */
 	bool lacks_tickets;
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
-	/* its grant is lost, and the SM was asked whether it is still ours */
+	/* the grant is lost, and the SM was asked whether the vGUID is still this host's */
 	bool ownership_unconfirmed;
-	/* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
+	/*
+	 * The VF was being unplugged only because the SM had refused the claim, and somebody has
+	 * vouched for the claim since. Not durable.
+	 */
 	bool stays;
 	enum vhca_port_run run; /* of a cloud's port; not durable */
-	/* asked for it before, the SM has named another owner: its silence is no consent */
+	/* The SM named another owner when it was asked before: its silence is no consent. */
 	bool disputed;
 	/* an earlier life of the agent waited for the SM's word on it: the same. Not durable */
 	bool asked_before;
@@ -241,9 +245,10 @@ struct vhca_claim {
 	 * (first), the SM granted it (last)
 	 */
 	uint64_t removed_us, attach_us, granted_us;
-	/* why its guest has it still, since the last detach; kind NONE = no such thing */
+	/* why the guest still has the VF after the last detach; kind NONE = it has not */
 	struct vhca_error kept;
-	/* from what its domain asks for by now, and how; kind NONE = it does not. Not durable */
+	/* how the claim differs from what its domain asks for by now; kind NONE = it does not. Not
+	 * durable */
 	struct vhca_error differs;
 
 	/*
@@ -384,7 +389,7 @@ struct vhca_vf {
 
 	bool hw_known;
 	struct vhca_identity_state hw; /* as read last */
-	/* Keys of the claim that the port's table lacks, once that was seen in this life. */
+	/* How many keys of the claim the port's table lacks, or VHCA_MISSING_UNKNOWN. */
 	unsigned int missing;
 	bool granted;
 	bool reprogram; /* the P_Key table changed or a drift was seen */
@@ -393,23 +398,23 @@ struct vhca_vf {
 
 	unsigned int committing; /* transactions under way; no step meanwhile */
 	enum vhca_vf_owed owed;
-	uint64_t owed_ms; /* not before this (vhca_now_ms): that failed */
-	/* On its hardware: no step meanwhile. At libvirt: what its map shows is tended
-	 * meanwhile. */
+	uint64_t owed_ms; /* it has failed, and is not tried before this (vhca_now_ms) */
+	/* While something runs on its hardware the VF is not stepped; while something runs at
+	 * libvirt, only what its P_Key map shows is tended. */
 	struct vhca_slot host, virt;
 	bool outdated; /* the port's P_Key table has changed since the host's effect was begun */
 	bool unread;   /* detaching: it is read before its guest is asked again */
-	/* To be prepared, programmed or attached, by its own or its card's fault, since a guest
-	 * has got it last. Durable with the next move. */
+	/* How often it could not be prepared, programmed or attached, by its own or its card's
+	 * fault, since a guest got it last. Durable with the next move. */
 	unsigned int failures;
-	char fault[VHCA_REASON_MAX];   /* the last of them */
-	struct vhca_uuid failed_guest; /* that it could not be attached to last */
+	char fault[VHCA_REASON_MAX];   /* of the last of these failures */
+	struct vhca_uuid failed_guest; /* the domain that it could not be attached to last */
 	uint64_t rests_until_ms;       /* it has failed too often (vhca_now_ms) */
 	uint64_t look_ms;     /* attached: next read-back; detaching: next unplug request */
 	uint64_t deadline_ms; /* of a detach, of a scrub, of a port's domain that is to begin */
 	uint64_t detach_us;   /* when it began (vhca_now_us); 0 = not in this life */
 	struct vhca_escalation escalation;
-	uint64_t kicked_ms;
+	uint64_t kicked_ms; /* when the SM was last asked again for its GUID (vhca_now_ms) */
 	struct vhca_timer *timer;
 	void *engine; /* for the timer */
 };
@@ -447,10 +452,10 @@ struct vhca_request_state {
 struct vhca_domain {
 	TAILQ_ENTRY(vhca_domain) link;
 	struct vhca_dom_info *info;   /* owned; live XML as parsed last */
-	struct vhca_error unreadable; /* kind NONE: it still is; else why nobody knows */
+	struct vhca_error unreadable; /* why the live XML cannot be read; kind NONE = it can */
 	struct vhca_error request_error;
 	bool incoming; /* migration is coming in; the guest does not run here yet */
-	/* the last event that may have said that it does (vhca_now_us()); 0 = none */
+	/* when the last event came that may mean that it does (vhca_now_us()); 0 = none */
 	uint64_t arrived_us;
 	bool seen; /* mark of a full listing */
 	struct vhca_request_state requests[VHCA_DOM_VFS_MAX];

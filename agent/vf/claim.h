@@ -21,7 +21,10 @@ int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *
 /* The port's P_Key table has room for the claim with this identity in place of its own. */
 int engine_check_room(struct vhca_engine *e, const struct vhca_claim *c,
 		      const struct vhca_identity *want, struct vhca_error *err);
-/* The VF that is named could be had if nobody had it, or soon, or that is not known yet. */
+/*
+ * The VF that the request names suits it and could be had now or soon, if nobody else had it. True
+ * also before the first inventory.
+ */
 bool engine_may_serve(struct vhca_engine *e, const struct vhca_claim_request *req);
 /* The claim is to end, has failed, or is of an earlier boot: its VF will be free by itself. */
 bool engine_will_end(const struct vhca_claim *c);
@@ -55,7 +58,7 @@ void engine_ask_for_domains(struct vhca_engine *e); /* those of all claims */
 /* The domain (NULL: each) is here, or nobody says that it is not: the leases of its claims do not
  * count. */
 void engine_hold_leases(struct vhca_engine *e, const struct vhca_uuid *domain);
-/* It is not: they begin, and what is over ends. */
+/* The domain is not here: the leases of its claims begin, and claims whose lease is over end. */
 void engine_count_leases(struct vhca_engine *e, const struct vhca_uuid *domain);
 /* Part of the step of a VF that its domain has not yet. */
 void engine_tend_lease(struct vhca_engine *e, struct vhca_vf *vf);

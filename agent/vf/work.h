@@ -87,11 +87,12 @@ struct engine_commit {
 	TAILQ_ENTRY(engine_commit) link;
 	struct vhca_engine *e;
 	struct vhca_vf *vf;
-	/* dropped when durable; without a move: an orphan, or of a VF that has gone */
+	/* the claim that is dropped when this is durable; without a move: one of an earlier
+	 * boot, or of a VF that has gone */
 	struct vhca_claim *ended;
 	uint64_t ticket; /* of the outbox, 0 = none */
 	bool move;
-	struct vhca_identity *before; /* of the claim: its again if this fails; NULL = unchanged */
+	struct vhca_identity *before; /* the claim's, if this fails; NULL = unchanged */
 	/* of a move; an effect that ends during a save moves at once, so two can be open */
 	enum vhca_vf_state to;
 };
@@ -102,7 +103,7 @@ void engine_free_commit(struct engine_commit *c);
 bool engine_is_changing(const struct vhca_engine *e, const struct vhca_vf *vf, bool or_moves);
 /* At the end: the store has said all that it will say. */
 void engine_drop_commits(struct vhca_engine *e);
-/* No row of its claim was written yet: what is adopted, or was free. */
+/* No row of the VF's claim is written yet: the VF is adopted, or was free until now. */
 bool engine_is_unborn(const struct vhca_vf *vf);
 
 /* ---- who waits ---- */
