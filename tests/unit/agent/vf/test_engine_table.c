@@ -71,9 +71,8 @@ static void test_detaching_vf_follows(void **state)
 }
 
 /* It is forced off, ignores that, and the agent is started anew. */
-static void test_detaching_vf_follows_after_a_restart(void **state)
+static void follow_after_a_restart(struct world *w, bool virt_down)
 {
-	struct world *w = *state;
 	unsigned int v = serve(w);
 
 	w->deaf_guest = true;
@@ -81,26 +80,21 @@ static void test_detaching_vf_follows_after_a_restart(void **state)
 	assert_true(world_until(w, is_detaching, &v));
 	world_kill(w);
 	w->vfs[v].map[0] = 1; /* nobody was there */
+	w->virt_down = virt_down;
 	world_start(w);
 	assert_true(world_until(w, is_unmapped, &v));
 	assert_true(w->vfs[v].group_open);
 }
 
-/* The same, and libvirt does not answer the new agent. */
+static void test_detaching_vf_follows_after_a_restart(void **state)
+{
+	follow_after_a_restart(*state, false);
+}
+
+/* libvirt does not answer the new agent. */
 static void test_detaching_vf_follows_without_libvirt(void **state)
 {
-	struct world *w = *state;
-	unsigned int v = serve(w);
-
-	w->deaf_guest = true;
-	world_set_key(w, 1, FOREIGN);
-	assert_true(world_until(w, is_detaching, &v));
-	world_kill(w);
-	w->vfs[v].map[0] = 1; /* nobody was there */
-	w->virt_down = true;
-	world_start(w);
-	assert_true(world_until(w, is_unmapped, &v));
-	assert_true(w->vfs[v].group_open);
+	follow_after_a_restart(*state, true);
 }
 
 /* The wait for the guest is that wait, and not until somebody looks again. */

@@ -143,13 +143,12 @@ static void so_does_that_of_a_port_that_is_there(void **state)
 	assert_true(is_used(9));
 }
 
-/* It was freed, given again, and that was refused: it is free when its port has gone. */
-static void one_that_leaves_goes_on_leaving(void **state)
+/* The LID of a port that is there is freed and given again; then the port goes. */
+static void leave_and_be_given(bool refused)
 {
-	struct vhca_osm_lid_pair pair;
 	osm_port_t *port = tables_add_port(VGUID, 9);
+	struct vhca_osm_lid_pair pair;
 
-	(void)state;
 	tables_add_line(VGUID, 9);
 	pair = resolve(VHCA_OSM_LID_GIVEN);
 	change(&pair, false);
@@ -158,9 +157,17 @@ static void one_that_leaves_goes_on_leaving(void **state)
 	assert_int_equal(rows.leaving->n, 1);
 	pair = resolve(VHCA_OSM_LID_GIVEN);
 	change(&pair, false);
-	change(&pair, true);
+	if (refused)
+		change(&pair, true);
 	cl_qmap_remove_item(&tables.osm.subn.port_guid_tbl, &port->map_item);
 	vhca_osm_dynamic_let_go(&tables.osm, &rows);
+}
+
+/* It was freed, given again, and that was refused: it is free when its port has gone. */
+static void one_that_leaves_goes_on_leaving(void **state)
+{
+	(void)state;
+	leave_and_be_given(true);
 	assert_int_equal(tables_line(VGUID), 0);
 	assert_false(is_used(9));
 }
@@ -168,19 +175,8 @@ static void one_that_leaves_goes_on_leaving(void **state)
 /* The sweep that misses its port frees nothing that was given again. */
 static void one_that_is_given_again_leaves_no_more(void **state)
 {
-	struct vhca_osm_lid_pair pair;
-	osm_port_t *port = tables_add_port(VGUID, 9);
-
 	(void)state;
-	tables_add_line(VGUID, 9);
-	pair = resolve(VHCA_OSM_LID_GIVEN);
-	change(&pair, false);
-	pair = resolve(VHCA_OSM_LID_FREED);
-	change(&pair, false);
-	pair = resolve(VHCA_OSM_LID_GIVEN);
-	change(&pair, false);
-	cl_qmap_remove_item(&tables.osm.subn.port_guid_tbl, &port->map_item);
-	vhca_osm_dynamic_let_go(&tables.osm, &rows);
+	leave_and_be_given(false);
 	assert_int_equal(tables_line(VGUID), 9);
 	assert_true(is_used(9));
 	assert_int_equal(rows.leaving->n, 0);
