@@ -25,7 +25,6 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
-#include "common/http/auth.h"
 
 _Static_assert(VHCA_CONF_URLS_MAX == VHCA_SM_URLS_MAX, "what may be configured can be used");
 

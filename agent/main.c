@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "agent/agent.h"
 #include "agent/plan.h"

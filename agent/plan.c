@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/plan.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

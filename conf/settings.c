@@ -2,7 +2,6 @@
 #include "conf/settings.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"

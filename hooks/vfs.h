@@ -3,7 +3,6 @@
 #define VHCA_HOOKS_VFS_H
 /* The list of VFs that belong to vhcad: one PCI address per line, replaced atomically by the agent,
  * outlives it. */
-#include <stddef.h>
 
 #include "common/base/text.h"
 

@@ -7,7 +7,6 @@
  * the other there is a pause.
  */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/http/client.h"

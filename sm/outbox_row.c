@@ -2,7 +2,6 @@
 #include "sm/outbox_row.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"

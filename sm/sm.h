@@ -9,7 +9,6 @@
  *   none       nothing (keys are static)       no
  */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <json-c/json_object.h>

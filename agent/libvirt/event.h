@@ -9,7 +9,6 @@
  * Once muted, nothing is posted and what is on its way is dropped, so that neither a closed
  * connection nor a freed owner hears late events.
  */
-#include <stdbool.h>
 
 #include <libvirt/libvirt.h>
 

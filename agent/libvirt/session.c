@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/session.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How libvirt is to copy a guest, as a request, the API and the journal say it. */
-#include <errno.h>
 
 #include "agent/migration/migration.h"
 #include "common/base/codes.h"

@@ -33,7 +33,6 @@
  */
 #include "agent/migration/migration.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

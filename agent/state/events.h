@@ -6,7 +6,6 @@
  * behind an event of one life of the agent; one whose next event is not kept any more, or that
  * comes from another life, is refused: its reader has missed something.
  */
-#include <stddef.h>
 #include <stdint.h>
 
 #include <json-c/json_object.h>

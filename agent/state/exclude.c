@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/state/exclude.h"
 
-#include <stdio.h>
-
 #include "common/base/file.h"
 
 /* There is one that the section is for, and all of them have their VFs. */

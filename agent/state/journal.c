@@ -2,7 +2,6 @@
 #include "agent/state/journal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"

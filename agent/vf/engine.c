@@ -7,7 +7,6 @@
 #include "agent/vf/engine.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

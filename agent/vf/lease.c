@@ -10,7 +10,6 @@
 #include "agent/vf/report.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
-#include "common/base/codes.h"
 #include "common/base/file.h"
 
 static void begin(struct vhca_engine *e, struct vhca_claim *c)

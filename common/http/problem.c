@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* RFC 9457 problem documents, both ways. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

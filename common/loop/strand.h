@@ -8,7 +8,6 @@
  * in the kernel hangs alone.
  */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/loop/loop.h"

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>

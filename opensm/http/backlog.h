@@ -5,7 +5,6 @@
  * Requests that are put off, in the order in which they came. Each is given to its handler again
  * when the owner says so; one whose client has gone is dropped.
  */
-#include <stdbool.h>
 #include <sys/queue.h>
 
 #include "common/http/server.h"
