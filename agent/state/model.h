@@ -263,8 +263,8 @@ struct vhca_claim {
 	char sm_answer_reason[160];
 	/* its partitions have changed, and the SM has not accepted them since */
 	bool unaccepted;
-	uint64_t
-		word_until_ms; /* somebody waits for its word until then; 0 = nobody. Not durable */
+	/* somebody waits for its word until then; 0 = nobody. Not durable */
+	uint64_t word_until_ms;
 	struct vhca_error failure; /* why the claim ends, for its waiters and its domain */
 	STAILQ_HEAD(, vhca_waiter) waiters;
 };
