@@ -63,6 +63,7 @@ static void add_to_model(struct fixture *f)
 	f->vf->claim = f->claim = vhca_model_add_claim(&f->model);
 	assert_non_null(f->claim);
 	f->claim->vf = f->vf;
+	f->claim->sm_answer = VHCA_ANSWER_ACCEPTED; /* without that its link stays down */
 	f->claim->identity = (struct vhca_identity){.guid = GUID, .n_pkeys = 1, .pkeys = {0x8001}};
 }
 
