@@ -3,7 +3,7 @@
  * aborts. */
 #include <string.h>
 
-#include <json-c/linkhash.h>
+#include <json-c/json_object_iterator.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
@@ -88,12 +88,15 @@ void vhca_json_add_pkeys(struct json_object *obj, const char *key, const uint16_
 
 static struct json_object *cut_entry(struct json_object *entry, const char *fields)
 {
+	struct json_object_iterator it = json_object_iter_begin(entry),
+				    end = json_object_iter_end(entry);
 	struct json_object *obj = json_object_new_object();
 
-	json_object_object_foreach(entry, key, member)
-	{
+	for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+		const char *key = json_object_iter_peek_name(&it);
+
 		if (vhca_words_have(fields, ',', key, strlen(key)))
-			vhca_json_add(obj, key, json_object_get(member));
+			vhca_json_add(obj, key, json_object_get(json_object_iter_peek_value(&it)));
 	}
 	return obj;
 }
