@@ -193,6 +193,7 @@ static void who_waits_hears_that_opensm_ends(void **state)
 	VHCA_AUTO_CLOSE int first = ask(p, "DELETE /v1/pins/0x0002c90300000a01");
 	VHCA_AUTO_CLOSE int second = ask(p, "POST /v1/lids/pause");
 
+	assert_true(first >= 0 && second >= 0);
 	p->subnet.busy = true; /* OpenSM computes ways */
 	while (p->api->deferred.n < 2)
 		vhca_osm_api_run(p->api);
