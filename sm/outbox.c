@@ -575,6 +575,16 @@ static struct report *find_bound(struct vhca_outbox *ob, uint64_t vguid)
 	return NULL;
 }
 
+bool vhca_outbox_has_word(const struct vhca_outbox *ob, uint64_t vguid)
+{
+	const struct report *r;
+
+	TAILQ_FOREACH (r, &ob->reports, link)
+		if (r->row.kind == VHCA_OUTBOX_BINDING && r->row.binding.vguid == vguid)
+			return true;
+	return false;
+}
+
 bool vhca_outbox_has_bound(struct vhca_outbox *ob, uint64_t vguid)
 {
 	return find_bound(ob, vguid) != NULL;
@@ -601,6 +611,12 @@ void vhca_outbox_put_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_
 void vhca_outbox_drop_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t vguid)
 {
 	vhca_sm_proof_drop(&ob->proofs, txn, vguid);
+}
+
+void vhca_outbox_sweep_proofs(struct vhca_outbox *ob, struct vhca_txn *txn,
+			      bool (*needs)(void *arg, uint64_t vguid), void *arg)
+{
+	vhca_sm_proof_sweep(&ob->proofs, txn, needs, arg);
 }
 
 struct json_object *vhca_outbox_proof(const struct vhca_outbox *ob, uint64_t vguid)

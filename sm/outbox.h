@@ -96,9 +96,14 @@ void vhca_outbox_put_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_
 			   struct json_object *proof);
 /* It is this host's no more, and nothing is said of it: nobody needs to believe that. */
 void vhca_outbox_drop_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t vguid);
+/* Drops those of other vGUIDs: what had them is over, and their removal was not durable. */
+void vhca_outbox_sweep_proofs(struct vhca_outbox *ob, struct vhca_txn *txn,
+			      bool (*needs)(void *arg, uint64_t vguid), void *arg);
 /* To which no SM has said yes yet; borrowed, NULL = none. */
 struct json_object *vhca_outbox_proof(const struct vhca_outbox *ob, uint64_t vguid);
 
+/* Something of it is still to be said: a binding, or its withdrawal. */
+bool vhca_outbox_has_word(const struct vhca_outbox *ob, uint64_t vguid);
 /* A binding of it was loaded, and waits to be sent. */
 bool vhca_outbox_has_bound(struct vhca_outbox *ob, uint64_t vguid);
 /*

@@ -119,14 +119,30 @@ void vhca_sm_proof_put(struct vhca_sm_proofs *all, struct vhca_txn *txn, uint64_
 			       VHCA_GUID_STR(vguid));
 }
 
+static void drop(struct vhca_txn *txn, struct sm_proof *p)
+{
+	vhca_txn_exec(txn, "DELETE FROM proofs WHERE vguid = ?1", "u", p->vguid);
+	forget(p);
+}
+
 void vhca_sm_proof_drop(struct vhca_sm_proofs *all, struct vhca_txn *txn, uint64_t vguid)
 {
 	struct sm_proof *p = find(all, vguid);
 
-	if (!p)
-		return;
-	vhca_txn_exec(txn, "DELETE FROM proofs WHERE vguid = ?1", "u", vguid);
-	forget(p);
+	if (p)
+		drop(txn, p);
+}
+
+void vhca_sm_proof_sweep(struct vhca_sm_proofs *all, struct vhca_txn *txn,
+			 bool (*needs)(void *arg, uint64_t vguid), void *arg)
+{
+	struct sm_proof *p, *next;
+
+	for (p = LIST_FIRST(&all->all); p; p = next) {
+		next = LIST_NEXT(p, link);
+		if (!needs(arg, p->vguid))
+			drop(txn, p);
+	}
 }
 
 bool vhca_sm_proof_is_over(const struct vhca_sm_proofs *all, uint64_t vguid, uint64_t epoch)

@@ -248,6 +248,13 @@ static void end_unheard_takeover(struct vhca_engine *e, struct vhca_claim *c)
 	c->vf->state = VHCA_VF_UNMANAGED;
 }
 
+static bool needs_proof(void *engine, uint64_t vguid)
+{
+	struct vhca_engine *e = engine;
+
+	return vhca_model_claim_by_guid(&e->model, vguid) || vhca_outbox_has_word(e->outbox, vguid);
+}
+
 /*
  * Guests of an earlier boot may run elsewhere by now, at an epoch below one that was raised here
  * and not heard of; whoever has it there is not told when it is taken from him.
@@ -255,10 +262,15 @@ static void end_unheard_takeover(struct vhca_engine *e, struct vhca_claim *c)
 void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
 {
 	struct vhca_claim *c;
+	struct vhca_txn *txn;
 
 	e->outbox = outbox;
 	if (!outbox)
 		return;
+	/* A proof that has outlived its claim would keep a later claim's from being taken. */
+	txn = vhca_txn_new(e->args.store);
+	vhca_outbox_sweep_proofs(outbox, txn, needs_proof, e);
+	vhca_txn_commit(txn, NULL, NULL);
 	TAILQ_FOREACH (c, &e->model.claims, link) {
 		end_unheard_takeover(e, c);
 		if (c->boot == VHCA_BOOT_EARLIER)

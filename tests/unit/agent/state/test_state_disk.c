@@ -7,6 +7,7 @@
 
 #include "agent/state/journal.h"
 #include "agent/state/repeats.h"
+#include "common/ticket/ticket.h"
 #include "tests/unit/agent/vf/engine_outbox.h"
 #include "tests/unit/agent/vf/engine_world.h"
 #include "tests/unit/common/store/slow_vfs.h"
@@ -187,6 +188,47 @@ static void test_choice_of_the_sm_is_reported_whichever_commit_fails(void **stat
 		slow_vfs_fill(NULL);
 		world_domain_stop(w, 0);
 		assert_true(world_until(w, nothing_attached, NULL));
+		world_kill(w);
+	}
+}
+
+static void put_proof(struct world *w, uint64_t vguid)
+{
+	const struct vhca_ticket ticket = {.vguid = vguid,
+					   .epoch = 7,
+					   .port_guid = 2,
+					   .name = "cert:hv2",
+					   .n_certificate = 1,
+					   .n_signature = 1};
+	struct json_object *proof = json_object_new_array();
+	struct vhca_txn *txn = vhca_txn_new(w->store);
+	char text[VHCA_TICKET_MAX];
+
+	json_object_array_add(proof, json_object_new_string(vhca_ticket_format(&ticket, text)));
+	vhca_outbox_put_proof(told.outbox, txn, vguid, proof);
+	vhca_txn_commit(txn, NULL, NULL);
+	json_object_put(proof);
+}
+
+/* Its removal was not durable when the agent was killed: it would keep the proof of a guest that
+ * comes with the same vGUID later from being taken. */
+static void test_proof_of_what_has_gone_goes_with_the_next_start(void **state)
+{
+	struct world *w = *state;
+	uint64_t vguid, gone;
+
+	start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	vguid = first_claim(w)->identity.guid;
+	gone = vguid ^ 0x100;
+	put_proof(w, vguid);
+	put_proof(w, gone);
+	world_kill(w);
+	for (unsigned int i = 0; i < 2; i++) {
+		world_start(w);
+		assert_non_null(vhca_outbox_proof(told.outbox, vguid));
+		assert_null(vhca_outbox_proof(told.outbox, gone));
 		world_kill(w);
 	}
 }
@@ -649,6 +691,7 @@ int main(void)
 		DISK_TEST(test_guest_starts_whichever_commit_fails),
 		DISK_TEST(test_claim_that_fails_unheard_is_made_again),
 		DISK_TEST(test_report_is_told_after_a_failed_commit),
+		DISK_TEST(test_proof_of_what_has_gone_goes_with_the_next_start),
 		DISK_TEST(test_choice_of_the_sm_is_reported_whichever_commit_fails),
 		DISK_TEST(test_a_newer_word_comes_whichever_commit_fails),
 		DISK_TEST(test_a_newer_word_ends_nothing_while_it_is_full),
