@@ -232,7 +232,8 @@ struct vhca_claim {
 	enum vhca_port_run run; /* of a cloud's port; not durable */
 	/* The SM named another owner when it was asked before: its silence is no consent. */
 	bool disputed;
-	/* an earlier life of the agent waited for the SM's word on it: the same. Not durable */
+	/* an earlier life of the agent may have waited for the SM's word on it: the same. Not
+	 * durable */
 	bool asked_before;
 	enum vhca_claim_boot boot;
 	enum vhca_replacement replacement;

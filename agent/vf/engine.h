@@ -59,6 +59,7 @@ struct vhca_engine_args {
 	uint32_t absent_ms; /* a VF may be away so long and come back; 0 = 10 s */
 	/* The first back-off, of effects and of a domain's request; 0 = 500 and 2000. */
 	uint32_t retry_ms, request_ms;
+	uint32_t word_ms; /* who has set partitions on mlx5 waits so long for the SM; 0 = 2 s */
 	char boot_id[VHCA_UUID_STRLEN];
 };
 

@@ -120,7 +120,7 @@ int engine_await_word(struct vhca_engine *e, struct vhca_claim *c, vhca_waiter_f
 	int r = engine_add_waiter(c, ENGINE_MEMBERS, fn, arg);
 
 	if (r == 0 && !c->word_until_ms)
-		c->word_until_ms = vhca_now_ms() + WORD_MS;
+		c->word_until_ms = vhca_now_ms() + (e->args.word_ms ? e->args.word_ms : WORD_MS);
 	if (r == 0)
 		engine_mark(e, c->vf);
 	return r;
@@ -201,8 +201,8 @@ enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *
 	if (is_to_be_evicted(e, c)) {
 		engine_reason(vf, "waits for the SM: GUID %s %s", VHCA_GUID_STR(c->identity.guid),
 			      c->disputed	? "was another host's when it was asked last"
-			      : c->asked_before ? "may have another host's, as an agent before "
-						  "this one was told"
+			      : c->asked_before ? "was asked for when the agent was restarted, and "
+						  "may be another host's"
 						: "is taken over from another host");
 		return ENGINE_WAIT;
 	}

@@ -249,6 +249,7 @@ void world_start(struct world *w)
 	args.absent_ms = w->absent_ms;
 	args.retry_ms = w->retry_ms;
 	args.request_ms = w->request_ms;
+	args.word_ms = w->word_ms;
 	args.loop = w->loop;
 	args.store = w->store;
 	args.events = w->events;

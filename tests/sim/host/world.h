@@ -140,7 +140,7 @@ struct world {
 	bool crashed;
 	struct world_job *hung;
 	/* as in struct vhca_engine_args */
-	uint32_t adopt_ms, absent_ms, retry_ms, request_ms;
+	uint32_t adopt_ms, absent_ms, retry_ms, request_ms, word_ms;
 
 	/* the agent's life */
 	struct vhca_loop *loop;

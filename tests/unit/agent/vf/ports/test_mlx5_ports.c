@@ -39,14 +39,17 @@ static bool awaits_sm(const struct world *w, const void *arg)
 	       strstr(vf->reason, "waits for the SM");
 }
 
-/* The port's domain runs, and has it. */
-static void begin(struct world *w)
+#define PATIENT_MS 60000 /* beyond what a busy machine takes */
+
+/* The port's domain runs, and has it. Whoever sets partitions waits so long for the SM. */
+static void begin(struct world *w, uint32_t word_ms)
 {
 	struct vhca_claim_request req;
 	struct answer a = {0};
 
 	w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[1].bdf;
 	w->conf.sm_timeout_ms = 60000;
+	w->word_ms = word_ms;
 	world_start(w);
 	settle_free(w);
 	world_domain_start(w, 0, NULL);
@@ -106,7 +109,7 @@ static void test_link_is_down_without_a_partition(void **state)
 	struct world *w = *state;
 	struct answer a;
 
-	begin(w);
+	begin(w, PATIENT_MS);
 	assert_true(w->vfs[1].guid == GUID);
 	assert_int_equal(link_of(w), VHCA_LINK_DOWN);
 	world_look(w, 0);
@@ -139,7 +142,7 @@ static void test_link_outlives_the_agent(void **state)
 	struct world *w = *state;
 	struct answer a;
 
-	begin(w);
+	begin(w, PATIENT_MS);
 	ask(w, "0x8011", &a);
 	say(w, VHCA_SM_REFUSED, "no partition 0x0011");
 	world_settle(w);
@@ -157,7 +160,7 @@ static void test_partitions_are_answered_by_the_sm(void **state)
 	struct world *w = *state;
 	struct answer a;
 
-	begin(w);
+	begin(w, PATIENT_MS);
 	ask(w, "0x8011", &a);
 	assert_false(a.called);
 	assert_int_equal(count_missing(w), 1);
@@ -178,7 +181,7 @@ static void test_partitions_are_refused_by_the_sm(void **state)
 	struct world *w = *state;
 	struct answer a;
 
-	begin(w);
+	begin(w, PATIENT_MS);
 	ask(w, "0x8011 0x8012", &a);
 	say(w, VHCA_SM_REFUSED, "no partition 0x0012");
 	assert_true(world_until(w, answered, &a));
@@ -200,7 +203,7 @@ static void test_silent_sm(void **state)
 	struct world *w = *state;
 	struct answer a;
 
-	begin(w);
+	begin(w, 50);
 	ask(w, "0x8011", &a);
 	say(w, VHCA_SM_RETRY, "connection refused");
 	assert_true(world_until(w, answered, &a));
@@ -208,7 +211,6 @@ static void test_silent_sm(void **state)
 	assert_int_equal(port(w)->identity.n_pkeys, 1);
 	assert_int_equal(count_missing(w), 1);
 	ask(w, "0x8012", &a); /* of this one it says nothing at all */
-	assert_false(a.called);
 	assert_true(world_until(w, answered, &a));
 	assert_string_equal(a.code, "sm_silent");
 	say(w, VHCA_SM_ACCEPTED, "");
@@ -261,7 +263,7 @@ static void test_killed_before_the_sm_has_said_so(void **state)
 	struct world *w = *state;
 	struct answer a;
 
-	begin(w);
+	begin(w, 50);
 	open_deaf(w);
 	w->started = open_deaf;
 	w->stopping = close_deaf;
@@ -284,7 +286,7 @@ static void test_guest_ends_meanwhile(void **state)
 	struct world *w = *state;
 	struct answer a;
 
-	begin(w);
+	begin(w, PATIENT_MS);
 	ask(w, "0x8011", &a);
 	world_domain_stop(w, 0);
 	assert_true(world_until(w, answered, &a));
