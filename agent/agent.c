@@ -80,8 +80,8 @@ static void refresh_domain(void *ctx, const struct vhca_uuid *uuid)
 	vhca_domains_refresh(a->domains, uuid);
 }
 
-static void look_at_domain(void *ctx, const struct vhca_uuid *uuid, void (*fn)(void *arg),
-			   void *arg)
+static void look_at_domain(void *ctx, const struct vhca_uuid *uuid,
+			   void (*fn)(void *arg, bool known), void *arg)
 {
 	const struct vhca_agent *a = ctx;
 

@@ -13,12 +13,16 @@
 #define LIST_RETRY_CAP_MS   60000
 /* Events get lost, and what was read may have been older than they. */
 #define LIST_AGAIN_MS 600000
+/* Who waits for libvirt's word gives up himself at some time: ebrctl after 10 s. */
+#define LOOK_MS 3000
 
 /* Who waits for what a call says that was begun after he asked. */
 struct looker {
-	STAILQ_ENTRY(looker) link;
+	TAILQ_ENTRY(looker) link;
+	struct look *look;
 	unsigned int call; /* by its number */
-	void (*fn)(void *arg);
+	struct vhca_timer *timer;
+	void (*fn)(void *arg, bool known);
 	void *arg;
 };
 
@@ -28,7 +32,7 @@ struct look {
 	struct vhca_domains *d;
 	struct vhca_uuid uuid;
 	unsigned int calls; /* begun so far */
-	STAILQ_HEAD(, looker) lookers;
+	TAILQ_HEAD(, looker) lookers;
 	bool again;
 	/* what it brings may be older than what an event has told; another look follows */
 	bool stale;
@@ -36,6 +40,7 @@ struct look {
 };
 
 struct vhca_domains {
+	struct vhca_loop *loop;
 	struct vhca_engine *engine;
 	struct vhca_virt *virt;
 	struct vhca_timer *list_timer;
@@ -90,16 +95,26 @@ static void look_at(struct look *look)
 	vhca_virt_info(look->d->virt, &look->uuid, on_info, look);
 }
 
+static void end_looker(struct looker *l, bool known)
+{
+	TAILQ_REMOVE(&l->look->lookers, l, link);
+	l->fn(l->arg, known);
+	vhca_timer_free(l->timer);
+	free(l);
+}
+
+static void on_looker_timer(void *arg)
+{
+	end_looker(arg, false);
+}
+
 /* Those of the calls up to this one. */
-static void tell_lookers(struct look *look, unsigned int call)
+static void tell_lookers(struct look *look, unsigned int call, bool known)
 {
 	struct looker *l;
 
-	while ((l = STAILQ_FIRST(&look->lookers)) && l->call <= call) {
-		STAILQ_REMOVE_HEAD(&look->lookers, link);
-		l->fn(l->arg);
-		free(l);
-	}
+	while ((l = TAILQ_FIRST(&look->lookers)) && l->call <= call)
+		end_looker(l, known);
 }
 
 static void on_failed_timer(void *arg)
@@ -135,7 +150,7 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 	look->stale = false;
 	await_readable(d);
 	if (!is_stale)
-		tell_lookers(look, look->calls);
+		tell_lookers(look, look->calls, is_answer);
 	if (look->again) {
 		look_at(look);
 	} else if (is_answer || !d->connected) {
@@ -165,7 +180,7 @@ static struct look *find_look(struct vhca_domains *d, const struct vhca_uuid *uu
 	look->d = d;
 	look->uuid = *uuid;
 	look->failed = true; /* nothing is under way */
-	STAILQ_INIT(&look->lookers);
+	TAILQ_INIT(&look->lookers);
 	TAILQ_INSERT_TAIL(&d->looks, look, link);
 	return look;
 }
@@ -186,19 +201,23 @@ void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid)
 		look_once_more(look);
 }
 
-void vhca_domains_look(struct vhca_domains *d, const struct vhca_uuid *uuid, void (*fn)(void *arg),
-		       void *arg)
+void vhca_domains_look(struct vhca_domains *d, const struct vhca_uuid *uuid,
+		       void (*fn)(void *arg, bool known), void *arg)
 {
 	struct looker *l = d->connected ? calloc(1, sizeof(*l)) : NULL;
 	struct look *look = l ? find_look(d, uuid) : NULL;
 
-	if (!look) {
+	if (!look || vhca_timer_new(d->loop, "look", on_looker_timer, l, &l->timer) < 0) {
 		free(l);
-		fn(arg);
+		fn(arg, false);
 		return;
 	}
-	*l = (struct looker){.call = look->calls + 1, .fn = fn, .arg = arg};
-	STAILQ_INSERT_TAIL(&look->lookers, l, link);
+	l->look = look;
+	l->call = look->calls + 1;
+	l->fn = fn;
+	l->arg = arg;
+	TAILQ_INSERT_TAIL(&look->lookers, l, link);
+	vhca_timer_arm_ms(l->timer, LOOK_MS);
 	look_once_more(look);
 }
 
@@ -255,7 +274,7 @@ static void tell(struct vhca_domains *d, const struct vhca_virt_event_data *data
 	else
 		return;
 	TAILQ_FOREACH (look, &d->looks, link)
-		if (vhca_uuid_equal(&look->uuid, &data->uuid))
+		if (!look->failed && vhca_uuid_equal(&look->uuid, &data->uuid))
 			look->stale = true;
 }
 
@@ -454,6 +473,7 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 
 	if (!d)
 		return vhca_error_no_memory(err, "libvirt");
+	d->loop = loop;
 	d->engine = engine;
 	d->list_backoff =
 		(struct vhca_backoff){.first_ms = LIST_RETRY_FIRST_MS, .cap_ms = LIST_RETRY_CAP_MS};
@@ -488,7 +508,7 @@ struct vhca_domains *vhca_domains_free(struct vhca_domains *d)
 	vhca_timer_free(d->unreadable_timer);
 	vhca_timer_free(d->failed_timer);
 	while ((look = TAILQ_FIRST(&d->looks))) {
-		tell_lookers(look, UINT_MAX);
+		tell_lookers(look, UINT_MAX, false);
 		TAILQ_REMOVE(&d->looks, look, link);
 		free(look);
 	}

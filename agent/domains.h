@@ -22,11 +22,11 @@ struct vhca_virt *vhca_domains_virt(struct vhca_domains *d); /* borrowed */
 /* Reads the live XML again and tells the engine. */
 void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid);
 /*
- * The same; fn is called once the engine knows what libvirt said after this call, or that libvirt
- * does not answer: perhaps from inside. While libvirtd hangs, fn waits with it.
+ * The same; fn is called once the engine knows what libvirt said after this call (known), or that
+ * libvirt has not answered in 3 s, or not at all: perhaps from inside.
  */
-void vhca_domains_look(struct vhca_domains *d, const struct vhca_uuid *uuid, void (*fn)(void *arg),
-		       void *arg);
+void vhca_domains_look(struct vhca_domains *d, const struct vhca_uuid *uuid,
+		       void (*fn)(void *arg, bool known), void *arg);
 /* MARK, UNMARK, COPY, CANCEL or JOB of a migration; conf tells where the peer is. */
 void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf,
 			    struct vhca_mig *m, enum vhca_mig_effect effect);

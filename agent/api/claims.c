@@ -570,33 +570,57 @@ static void on_port_released(void *arg, const struct vhca_claim *claim,
 	api_pending_reply(arg, body);
 }
 
-static void release_port(void *arg)
+/* Claimed again meanwhile, it stays: that word is the newer one. */
+static void on_port_looked(void *arg, bool known)
 {
 	struct api_pending *p = arg;
+	struct vhca_engine *engine = api_args(p->ctx)->engine;
+	struct vhca_claim *claim = vhca_model_claim(api_model(p->ctx), &p->claim);
+	bool ends = claim && claim->end != VHCA_END_NONE;
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_claim *claim = api_find_port(p->ctx, p->req, &err);
 
-	if (!claim) {
-		api_pending_refuse(p, &err);
+	if (ends && known && vhca_engine_has_left(engine, claim->vf)) {
+		vhca_engine_release_port(engine, claim, on_port_released, p);
 		return;
 	}
-	p->vf = claim->vf;
-	vhca_engine_release_port(api_args(p->ctx)->engine, claim, on_port_released, p);
+	if (ends && !known)
+		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+			       "the port ends when its VF has left domain %s; whether it has, "
+			       "libvirt does not say",
+			       claim->domain_name);
+	on_port_released(p, claim, err.kind ? &err : NULL);
 }
 
 /*
  * A cloud ends the port of a domain that has just ended, and begins it elsewhere as soon as this is
  * answered: libvirt's event of that end may be on its way still.
  */
+static void on_port_ending(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	struct api_pending *p = arg;
+	const struct vhca_api_args *a = api_args(p->ctx);
+
+	if (err || !claim || !a->look) {
+		on_port_released(p, claim, err);
+		return;
+	}
+	p->claim = claim->id;
+	a->look(a->look_ctx, &claim->domain, on_port_looked, p);
+}
+
 void api_delete_port(void *ctx, struct vhca_http_request *req)
 {
-	const struct vhca_api_args *a = api_args(ctx);
 	struct vhca_error err = VHCA_ERROR_INIT;
-	const struct vhca_claim *claim = api_find_port(ctx, req, &err);
-	struct api_pending *p = api_pend(ctx, req);
+	struct vhca_claim *claim = api_find_port(ctx, req, &err);
+	struct api_pending *p;
 
-	if (p && a->look && claim && claim->vf->state == VHCA_VF_ATTACHED)
-		a->look(a->look_ctx, &claim->domain, release_port, p);
-	else if (p)
-		release_port(p);
+	if (!claim) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	p = api_pend(ctx, req);
+	if (p) {
+		p->vf = claim->vf;
+		vhca_engine_release_port(api_args(ctx)->engine, claim, on_port_ending, p);
+	}
 }

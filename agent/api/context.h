@@ -23,9 +23,10 @@ struct vhca_api_args {
 	struct vhca_drain *drain;
 	struct vhca_events *events;
 	struct vhca_reload *reload;
-	/* Has the engine know what libvirt says of that domain now, then calls fn: perhaps from
-	 * inside. NULL in tests without libvirt. */
-	void (*look)(void *ctx, const struct vhca_uuid *domain, void (*fn)(void *arg), void *arg);
+	/* Has the engine know what libvirt says of that domain now, then calls fn (known: it has
+	 * said it): perhaps from inside. NULL in tests without libvirt. */
+	void (*look)(void *ctx, const struct vhca_uuid *domain, void (*fn)(void *arg, bool known),
+		     void *arg);
 	void *look_ctx;
 	const struct vhca_sm_ops *sm;
 	const struct vhca_conf *conf;

@@ -10,7 +10,7 @@ struct api_pending {
 	struct vhca_http_request *req;
 	struct vhca_http_loop_server *adapter; /* borrowed */
 	unsigned int status;		       /* of the good answer; 200 */
-	struct vhca_uuid domain;	       /* for who needs it */
+	struct vhca_uuid domain, claim;	       /* for who needs them */
 	const struct vhca_vf *vf;	       /* of a claim that ends, which it outlives */
 	uint64_t guid;			       /* of a cloud's port */
 };

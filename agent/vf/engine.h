@@ -163,6 +163,8 @@ void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *claim,
  */
 void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
 			 vhca_waiter_fn fn, void *arg);
+/* libvirt has shown all domains, and none of them has the VF (any more). */
+bool vhca_engine_has_left(struct vhca_engine *e, const struct vhca_vf *vf);
 /*
  * Ends a port's claim. A VF that its guest has, as far as is known, stays there, and the claim ends
  * when it has left: fn's claim is that then, once it is durable. Claimed again before, it stays.

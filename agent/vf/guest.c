@@ -105,7 +105,7 @@ const struct vhca_domain *engine_unreadable(struct vhca_engine *e, const struct 
 	return dom && dom->unreadable.kind ? dom : NULL;
 }
 
-bool engine_has_left(struct vhca_engine *e, const struct vhca_vf *vf)
+bool vhca_engine_has_left(struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	return e->virt_synced && !engine_unreadable(e, vf) &&
 	       !vhca_model_user(&e->model, vf->bdf, NULL);

@@ -76,8 +76,6 @@ void engine_note_unreadable(struct vhca_engine *e, struct vhca_domain *dom,
 			    const struct vhca_error *why);
 /* The domain that the VF is claimed for, if that runs and cannot be read; NULL = it is not so. */
 const struct vhca_domain *engine_unreadable(struct vhca_engine *e, const struct vhca_vf *vf);
-/* libvirt has shown all domains, and none of them has the VF (any more). */
-bool engine_has_left(struct vhca_engine *e, const struct vhca_vf *vf);
 /* As engine_unreadable(); true sets the VF's reason, and whoever needs a proof waits. */
 bool engine_awaits_xml(struct vhca_engine *e, struct vhca_vf *vf);
 /* Hot-plug needs a spare pcie-root-port for each VF that is on its way, and for so many more. */

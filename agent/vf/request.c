@@ -473,7 +473,7 @@ void vhca_engine_release_port(struct vhca_engine *e, struct vhca_claim *claim, v
 	enum vhca_vf_state state = claim->vf->state;
 
 	if ((state == VHCA_VF_ATTACHED || state == VHCA_VF_DETACHING) &&
-	    !engine_has_left(e, claim->vf))
+	    !vhca_engine_has_left(e, claim->vf))
 		set_port_end(e, claim, VHCA_END_WHEN_LEFT, fn, arg);
 	else
 		vhca_engine_release(e, claim, false, fn, arg);

@@ -330,7 +330,7 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (engine_seized(e, vf))
 		return;
-	if (engine_has_left(e, vf)) {
+	if (vhca_engine_has_left(e, vf)) {
 		note_left(e, vf);
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A cloud ends a port before libvirt's event of its domain's end has come: docs/design/0020-openstack.md."""
 
+import os
 import unittest
 import uuid
 
@@ -39,6 +40,7 @@ class LateEvents(unittest.TestCase):
         self.host.wait(lambda: self.state() == "attached", hosts.WAIT)
 
     def tearDown(self):
+        self.hang(False)
         self.host.hide(self.uuid)
         self.done(self.delete())
         self.assertEqual((self.state(), self.host.guids()), ("free", {}))
@@ -60,6 +62,26 @@ class LateEvents(unittest.TestCase):
         self.host.hide(self.uuid)
         self.done(self.delete())
         self.assertEqual((self.state(), self.host.guids()), ("free", {}))
+
+    def hang(self, on):
+        """libvirtd, from now on."""
+        path = f"{self.host.where}/libvirt/hang"
+        if on:
+            open(path, "w", encoding="ascii").close()
+        elif os.path.exists(path):
+            os.unlink(path)
+
+    def test_libvirtd_that_hangs_holds_nobody_up(self):
+        """The end is remembered, and the port claimed again keeps its VF when libvirtd is back."""
+        self.hang(True)
+        status, problem = self.host.request("DELETE", f"/v1/fabrics/{FABRIC}/ports/{MAC}")[:2]
+        self.assertEqual((status, problem["code"]), (503, "vf_busy"))
+        self.assertIn("is released when it has left its guest", self.host.log_text())
+        self.done(self.add(), "ib0")
+        self.hang(False)
+        self.host.hide(self.uuid)
+        self.host.wait(lambda: self.state() != "attached" and not self.host.guids(), hosts.WAIT)
+        self.host.wait(lambda: self.state() == "claimed", hosts.WAIT)
 
     def test_deleted_and_added_before_the_event(self):
         """Nova's hard reboot."""

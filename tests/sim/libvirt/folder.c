@@ -5,7 +5,7 @@
  * in which each file is an active domain. Its name is the UUID; its first line "STATE REASON"
  * (virDomainState, its reason), the rest the live XML. Who plays the hypervisor puts files there by
  * rename() and takes them away; a change is told as an event 20 ms later, or SIM_EVENTS_MS, as
- * libvirt tells it.
+ * libvirt tells it. While there is a file DIR/hang, nobody is told a domain's XML.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -382,8 +382,13 @@ int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata, const
 
 char *virDomainGetXMLDesc(virDomainPtr dom, unsigned int flags)
 {
+	size_t folder = strlen(dom->path) - strlen(dom->uuid);
+	char hang[sizeof(dom->path)];
 	int state, reason;
 
 	(void)flags;
+	(void)snprintf(hang, sizeof(hang), "%.*shang", (int)folder, dom->path);
+	while (access(hang, F_OK) == 0)
+		usleep(POLL_MS * 1000);
 	return read_domain(dom->path, &state, &reason);
 }

@@ -170,9 +170,12 @@ static void test_look_that_fails_is_repeated(void **state)
 	(void)vhca_domains_free(d);
 }
 
-static void on_looked(void *arg)
+static bool is_known; /* by the last word that somebody waited for */
+
+static void on_looked(void *arg, bool known)
 {
 	++*(unsigned int *)arg;
+	is_known = known;
 }
 
 /* Whoever asks is not told what libvirt said before. */
@@ -188,6 +191,7 @@ static void test_who_looks_hears_what_is_so_then(void **state)
 	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &err), 0);
 	vhca_domains_look(d, &good.uuid, on_looked, &first);
 	assert_int_equal(first, 1); /* there is no connection to ask at */
+	assert_false(is_known);
 	asked.fn(asked.arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
 	asked.looks = 0;
 	vhca_domains_look(d, &good.uuid, on_looked, &first);
@@ -196,6 +200,7 @@ static void test_who_looks_hears_what_is_so_then(void **state)
 	answer(&good); /* it may have been read before the second has asked */
 	assert_int_equal(first, 2);
 	assert_int_equal(second, 0);
+	assert_true(is_known);
 	assert_non_null(vhca_model_domain(vhca_engine_model(w->engine), &good.uuid));
 	assert_int_equal(asked.looks, 2);
 	asked.info(asked.info_arg, -ENOENT, NULL, &fine, &fine);
@@ -226,10 +231,61 @@ static void test_who_looks_is_told_whatever_happens(void **state)
 	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "job_held", EBUSY, "busy");
 	asked.info(asked.info_arg, -EBUSY, NULL, &fine, &err);
 	assert_int_equal(n, 1);
+	assert_false(is_known);
 	vhca_domains_look(d, &vm, on_looked, &n);
 	assert_int_equal(asked.looks, 3); /* what has failed is not waited for */
 	(void)vhca_domains_free(d);
 	assert_int_equal(n, 2);
+}
+
+static bool was_told(const struct world *w, const void *arg)
+{
+	(void)w;
+	return *(const unsigned int *)arg > 0;
+}
+
+/* libvirtd hangs: he is told that, and the look goes on. */
+static void test_who_looks_does_not_wait_for_ever(void **state)
+{
+	struct world *w = *state;
+	struct vhca_dom_info good = {.uuid = {{7}}, .name = "vm7", .id = 1};
+	uint64_t start = vhca_now_ms();
+	unsigned int n = 0;
+	struct vhca_error err;
+	struct vhca_domains *d;
+
+	world_start(w);
+	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &err), 0);
+	asked.fn(asked.arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
+	vhca_domains_look(d, &good.uuid, on_looked, &n);
+	assert_true(world_until(w, was_told, &n));
+	assert_false(is_known);
+	assert_in_range(vhca_now_ms() - start, 2900, 60000);
+	answer(&good);
+	assert_int_equal(n, 1);
+	assert_non_null(vhca_model_domain(vhca_engine_model(w->engine), &good.uuid));
+	(void)vhca_domains_free(d);
+}
+
+/* What an event tells is older than a look that is begun by it. */
+static void test_event_behind_a_failed_look_begins_a_good_one(void **state)
+{
+	struct world *w = *state;
+	struct vhca_dom_info good = {.uuid = {{7}}, .name = "vm7", .id = 1};
+	struct vhca_error err;
+	struct vhca_domains *d;
+
+	world_start(w);
+	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &err), 0);
+	asked.fn(asked.arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
+	vhca_domains_refresh(d, &good.uuid);
+	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "job_held", EBUSY, "busy");
+	asked.info(asked.info_arg, -EBUSY, NULL, &fine, &err);
+	asked.fn(asked.arg,
+		 &(struct vhca_virt_event_data){.event = VHCA_VIRT_RESUMED, .uuid = good.uuid});
+	answer(&good);
+	assert_non_null(vhca_model_domain(vhca_engine_model(w->engine), &good.uuid));
+	(void)vhca_domains_free(d);
 }
 
 static void test_list_that_was_overtaken_is_asked_for_again(void **state)
@@ -328,6 +384,8 @@ int main(void)
 		TEST(test_look_that_fails_is_repeated),
 		TEST(test_who_looks_hears_what_is_so_then),
 		TEST(test_who_looks_is_told_whatever_happens),
+		TEST(test_who_looks_does_not_wait_for_ever),
+		TEST(test_event_behind_a_failed_look_begins_a_good_one),
 		TEST(test_list_that_was_overtaken_is_asked_for_again),
 		TEST(test_domain_that_is_not_defined),
 		TEST(test_autostart_goes_along),
