@@ -45,7 +45,7 @@ def vport_bounds():
     """A vport inside a leaf changes the leaf and both hypervisors, in the blocks of its own LID and the other's."""
     slow = dict.fromkeys(("in a leaf", "in a leaf, with a key", "any two", "a dynamic LID, given", "a dynamic LID, moved", "a dynamic LID, freed"), "ratio <= 0.1")
     smps = {"in a leaf, LFT SMPs": "value <= 6", f"{SWEEP} after the moves, LFT SMPs": "value == 0"}
-    storm = {f"{STORM} dynamic LIDs at once": "value <= 3000 or ratio <= 0.125", f"{STORM} dynamic LIDs at once, LFT SMPs": f"value <= {STORM * 36}"}
+    storm = {f"{STORM} dynamic LIDs at once": "value <= 3000", f"{STORM} dynamic LIDs at once, LFT SMPs": f"value <= {STORM * 36}"}
     return {f"{VPORTS}: {name}": bound for name, bound in (slow | smps | storm).items()}
 
 
