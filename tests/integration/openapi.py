@@ -84,9 +84,10 @@ class Document:
         errors = self.check("Problem", doc) + self.undescribed(self.doc["components"]["schemas"]["Problem"], doc)
         return errors or ([] if doc["status"] == status else [f"$.status: {doc['status']}, but HTTP says {status}"])
 
-    def check_request(self, method, url, body):
-        """Errors of a request that was accepted: then it ought to be described."""
+    def check_request(self, method, url, body, headers=()):
+        """Errors of a request that was accepted: then it ought to be described. headers: {name: text} of those that are its own."""
         op, given, schemas = self.find(method, url)
+        given |= {("header", name): text for name, text in dict(headers).items()}
         errors = [f"{key}: is not described" for key in given.keys() - schemas.keys()]
         for key in given.keys() & schemas.keys():
             number = schemas[key].get("type") == "integer"

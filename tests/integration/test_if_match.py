@@ -19,10 +19,12 @@ class Matched(HostCase):
     CONF = HCA + "[partition storage]\npkey = 0x8001\n"
 
     def ask(self, method, path, body, status, match=None, key=None):
-        """The answer, which is as the document says."""
-        headers = {"If-Match": match, "Idempotency-Key": key}
-        got, doc, _ = self.host.request(method, path, body, "".join(f"{k}: {v}\r\n" for k, v in headers.items() if v))
+        """The answer, which is as the document says, and so is what was asked if it is accepted."""
+        headers = {k: v for k, v in {"If-Match": match, "Idempotency-Key": key}.items() if v}
+        got, doc, _ = self.host.request(method, path, body, "".join(f"{k}: {v}\r\n" for k, v in headers.items()))
         self.assertEqual((got, DOCUMENT.check_answer(method, path, got, doc)), (status, []), doc)
+        if status < 300:
+            self.assertEqual(DOCUMENT.check_request(method, path, body, headers), [])
         return doc
 
     def refuse(self, method, path, body, match, detail):
@@ -30,29 +32,27 @@ class Matched(HostCase):
         self.assertEqual((doc["code"], doc["kind"], doc["retryable"], doc["detail"]), ("precondition_failed", "conflict", False, f"header: If-Match: {detail}"))
 
     def claim(self, bdf=FREE):
-        """The id of one that has come to rest."""
+        """(id, tag) of one that has come to rest."""
         claim = self.ask("POST", "/v1/claims", {"domain": ABSENT, "name": "ib0", "bdf": bdf, "partition": "storage", "lease": LEASE}, 201)["id"]
-        self.rest(claim)
-        return claim
+        return claim, self.rest(claim)
 
     def rest(self, claim):
-        """None of its members changes by itself any more."""
-        seen = []
+        """Its tag when it waits for its guest: nothing of it changes by itself any more, before its lease ends."""
+        tags = []
 
-        def is_same():
-            seen.append(self.ask("GET", f"/v1/claims/{claim}", None, 200))
-            return len(seen) > 9 and seen[-1] == seen[-9] and seen[-1]["lease_ends_ms"]
-        self.host.wait(is_same, WAIT)
-
-    def tag(self, claim):
-        return re.search('^ETag: (.*)\r$', self.host.get(f"/v1/claims/{claim}")[2], re.M)[1]
+        def is_at_rest():
+            _, doc, head = self.host.get(f"/v1/claims/{claim}")
+            tags.append(re.search('^ETag: (.*)\r$', head, re.M)[1])
+            return (doc["state"], doc["reserved"]) in (("programmed", False), ("claimed", True)) and doc["lease_ends_ms"]
+        self.host.wait(is_at_rest, WAIT)
+        return tags[-1]
 
     def free(self, bdf):
         self.host.wait(lambda: self.host.vf(bdf)["state"] == "free", WAIT)
 
     def test_claim_is_released_as_it_was_read(self):
-        claim = self.claim()
-        read, path = self.tag(claim), f"/v1/claims/{claim}"
+        claim, read = self.claim()
+        path = f"/v1/claims/{claim}"
         for match in (OLD, "W/" + read, f"{OLD}, {OLD}", read.strip('"'), "x" * 2000):
             self.refuse("DELETE", path, None, match, "it has changed")
         renewed = self.ask("POST", f"{path}/lease", {"lease": LEASE + 1}, 200, read)
@@ -60,12 +60,11 @@ class Matched(HostCase):
         self.refuse("DELETE", path, None, read, "it has changed")
         self.refuse("POST", f"{path}/lease", {"lease": LEASE}, read, "it has changed")
         self.assertEqual(self.ask("GET", path, None, 200)["lease"], LEASE + 1)
-        self.rest(claim)
-        self.ask("DELETE", path, None, 200, f"{OLD}, {self.tag(claim)}")
+        self.ask("DELETE", path, None, 200, f"{OLD}, {self.rest(claim)}")
         self.free(FREE)
 
     def test_any_claim_and_none(self):
-        claim = self.claim()
+        claim, _ = self.claim()
         self.ask("DELETE", f"/v1/claims/{claim}", None, 200, "*")
         self.assertEqual(self.ask("DELETE", f"/v1/claims/{uuid.uuid4()}", None, 404, "*")["code"], "no_such_claim")
         self.assertEqual(self.ask("DELETE", "/v1/claims/x", None, 404, OLD)["code"], "no_such_claim")
@@ -80,21 +79,19 @@ class Matched(HostCase):
             self.refuse("PUT", f"{path}/partitions", {"partitions": []}, match, "it is not there")
         self.assertEqual(self.host.vf(VF)["state"], "free")
         claim = self.ask("PUT", path, body, 200)["id"]
-        self.rest(claim)
-        read = self.tag(claim)
+        read = self.rest(claim)
         self.refuse("PUT", f"{path}/partitions", {"partitions": ["storage"]}, OLD, "it has changed")
         self.assertEqual(self.ask("GET", f"/v1/claims/{claim}", None, 200)["pkeys"], [])
         self.assertEqual(self.ask("PUT", f"{path}/partitions", {"partitions": ["storage"]}, 200, read)["pkeys"], ["0x8001"])
         for method, asked in (("PUT", body), ("DELETE", None)):
             self.refuse(method, path, asked, read, "it has changed")
         self.assertEqual(self.ask("PUT", path, body, 200, "*")["id"], claim)
-        self.rest(claim)
-        self.ask("DELETE", path, None, 200, self.tag(claim))
+        self.ask("DELETE", path, None, 200, self.rest(claim))
         self.free(VF)
 
     def test_a_key_hears_what_it_was_told(self):
-        claim = self.claim()
-        read, path = self.tag(claim), f"/v1/claims/{claim}/lease"
+        claim, read = self.claim()
+        path = f"/v1/claims/{claim}/lease"
         told = self.ask("POST", path, {"lease": LEASE + 1}, 200, read, "one")
         self.assertEqual(self.ask("POST", path, {"lease": LEASE + 1}, 200, read, "one"), told)
         self.refuse("POST", path, {"lease": LEASE + 1}, read, "it has changed")

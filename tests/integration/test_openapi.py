@@ -188,6 +188,12 @@ class Agent(Checks, unittest.TestCase):
             with self.subTest(schema):
                 self.assertNotEqual(self.document.check(schema, value), [])
         self.assertEqual(self.document.check("Released", {"state": "free"}), [])
+        claim, tag = "/v1/claims/6d3a0000-0000-4000-8000-000000000001", '"0123456789abcdef-1f"'
+        for match in ("*", tag, f"{tag}, {tag}", f"{tag},{tag} ,\t{tag}"):
+            self.assertEqual(self.document.check_request("DELETE", claim, None, {"If-Match": match}), [], match)
+        for method, name, text in (("DELETE", "If-Match", ""), ("DELETE", "If-Match", f"*, {tag}"), ("DELETE", "If-Match", f"{tag} {tag}"),
+                                   ("DELETE", "If-Match", f"{tag},"), ("GET", "If-Match", tag), ("DELETE", "Idempotency-Key", "one")):
+            self.assertNotEqual(self.document.check_request(method, claim, None, {name: text}), [], (method, name, text))
 
     def test_a_second_schema_of_one_name_is_found(self):
         with self.assertRaisesRegex(yaml.constructor.ConstructorError, "'Port'.* twice"):
