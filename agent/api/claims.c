@@ -437,28 +437,30 @@ void api_delete_attach(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_error(req, &err);
 }
 
-/* The claim that the path names, or NULL. */
-static struct vhca_claim *named_claim(const void *ctx, const struct vhca_http_request *req)
+/* The claim that the path names; NULL with err set. */
+static struct vhca_claim *named_claim(const void *ctx, const struct vhca_http_request *req,
+				      struct vhca_error *err)
 {
+	struct vhca_claim *claim = NULL;
 	struct vhca_uuid id;
 
-	if (vhca_uuid_parse(vhca_http_param(req, 0), &id) < 0)
-		return NULL;
-	return vhca_model_claim(api_model(ctx), &id);
+	if (vhca_uuid_parse(vhca_http_param(req, 0), &id) == 0)
+		claim = vhca_model_claim(api_model(ctx), &id);
+	if (!claim)
+		vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "claim %.40s",
+			       vhca_http_param(req, 0));
+	return claim;
 }
 
 /* The same; NULL: req has been answered. */
 static struct vhca_claim *find_claim(const void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_claim *claim = named_claim(ctx, req);
-	struct vhca_error err;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_claim *claim = named_claim(ctx, req, &err);
 
-	if (claim)
-		return claim;
-	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "claim %.40s",
-		       vhca_http_param(req, 0));
-	vhca_http_reply_error(req, &err);
-	return NULL;
+	if (!claim)
+		vhca_http_reply_error(req, &err);
+	return claim;
 }
 
 void api_get_claims(void *ctx, struct vhca_http_request *req)
@@ -482,9 +484,10 @@ void api_get_claims(void *ctx, struct vhca_http_request *req)
 	api_reply_page(req, "claims", list, &page);
 }
 
-struct json_object *api_claim_state(void *ctx, const struct vhca_http_request *req)
+struct json_object *api_claim_state(void *ctx, const struct vhca_http_request *req,
+				    struct vhca_error *err)
 {
-	const struct vhca_claim *claim = named_claim(ctx, req);
+	const struct vhca_claim *claim = named_claim(ctx, req, err);
 
 	return claim ? api_view_claim(claim) : NULL;
 }
@@ -546,10 +549,10 @@ struct vhca_claim *api_find_port(const void *ctx, const struct vhca_http_request
 	return NULL;
 }
 
-struct json_object *api_port_state(void *ctx, const struct vhca_http_request *req)
+struct json_object *api_port_state(void *ctx, const struct vhca_http_request *req,
+				   struct vhca_error *err)
 {
-	struct vhca_error err = VHCA_ERROR_INIT;
-	const struct vhca_claim *claim = api_find_port(ctx, req, &err);
+	const struct vhca_claim *claim = api_find_port(ctx, req, err);
 
 	return claim ? api_view_claim(claim) : NULL;
 }

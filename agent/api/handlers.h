@@ -53,9 +53,12 @@ void api_post_takeover(void *ctx, struct vhca_http_request *req); /* {evidence} 
 void api_get_claims(void *ctx, struct vhca_http_request *req);
 void api_get_claim(void *ctx, struct vhca_http_request *req);
 void api_post_plan(void *ctx, struct vhca_http_request *req); /* {domain, vfs} or {xml} */
-/* What GET /v1/claims/{} answers of the claim, or the claim of the port, that the path names. */
-struct json_object *api_claim_state(void *ctx, const struct vhca_http_request *req);
-struct json_object *api_port_state(void *ctx, const struct vhca_http_request *req);
+/* What GET /v1/claims/{} answers of the claim, or the claim of the port, that the path names; NULL
+ * with err set. */
+struct json_object *api_claim_state(void *ctx, const struct vhca_http_request *req,
+				    struct vhca_error *err);
+struct json_object *api_port_state(void *ctx, const struct vhca_http_request *req,
+				   struct vhca_error *err);
 /* These when their transaction has ended: attached, programmed, or free. */
 void api_post_attach(void *ctx, struct vhca_http_request *req);
 void api_delete_attach(void *ctx, struct vhca_http_request *req);

@@ -165,9 +165,25 @@ static int check_match(const struct vhca_http_request *req, const struct vhca_ht
 	return -EINVAL;
 }
 
+/* That it has changed, or is not there. */
+static void say_unmatched(const struct vhca_http_request *req, const struct vhca_http_route *route,
+			  bool is_there, struct vhca_error *err)
+{
+	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_PRECONDITION_FAILED, 0,
+			     "header: If-Match: %.160s: it %s", req->path,
+			     is_there ? "has changed" : "is not there");
+	if (is_there)
+		vhca_error_hint(err,
+				"GET %s again; if that is still wanted, ask with the ETag of now",
+				route->read);
+	else
+		vhca_error_hint(err, "if it is wanted all the same, ask without If-Match");
+}
+
 /*
  * Is the object still the one that the caller has read? Without one only a PUT would go on, to make
- * it; the others' handlers have a better word for that.
+ * it; the others' handlers have a better word for that. What is refused whatever it matches is
+ * refused here, as a handler may do more about it than say so.
  */
 static bool is_matched(struct vhca_http_request *req, const struct vhca_http_route *route)
 {
@@ -177,12 +193,12 @@ static bool is_matched(struct vhca_http_request *req, const struct vhca_http_rou
 
 	if (!match)
 		return true;
-	now = route->state(req->srv->ctx, req);
-	if (now ? vhca_http_is_listed(match, now) : strcmp(req->method, "PUT") != 0)
+	now = route->state(req->srv->ctx, req, &err);
+	if (now ? vhca_http_is_listed(match, now)
+		: err.kind == VHCA_ERR_NOT_FOUND && strcmp(req->method, "PUT") != 0)
 		return true;
-	(void)vhca_error_set(&err, VHCA_ERR_CONFLICT, VHCA_CODE_PRECONDITION_FAILED, 0,
-			     "header: If-Match: %s", now ? "it has changed" : "it is not there");
-	vhca_error_hint(&err, "GET it again; if that is still wanted, ask with the ETag of now");
+	if (now || err.kind == VHCA_ERR_NOT_FOUND)
+		say_unmatched(req, route, now != NULL, &err);
 	vhca_http_reply_problem(req, &err, NULL);
 	return false;
 }

@@ -42,9 +42,12 @@ struct vhca_http_route {
 	/* Of a list that takes "fields", members of an entry, each once: all that there are,
 	 * "bdf state"; vhca_json_cut_list() leaves those that were asked for. */
 	const char *fields;
-	/* What a GET answers of the object that it changes; NULL: there is none. Caller puts it.
-	 * If-Match is compared with that, behind admit; without this the header is refused. */
-	struct json_object *(*state)(void *ctx, const struct vhca_http_request *req);
+	/* What a GET answers of the object that it changes; caller puts it. NULL with err set: not
+	 * found, or what the request is refused for. If-Match is compared with that, behind admit;
+	 * without this the header is refused. */
+	struct json_object *(*state)(void *ctx, const struct vhca_http_request *req,
+				     struct vhca_error *err);
+	const char *read; /* "/v1/claims/{id}": where to GET that, with its ETag; NULL without */
 };
 
 #define VHCA_HTTP_STATUSES_MAX 16

@@ -12,6 +12,7 @@ from host_case import FREE, HCA, MAC, UUID, VF, WAIT, HostCase
 ABSENT = "11111111-1111-4111-8111-111111111111"
 OLD = '"0123456789abcdef-1f"'
 LEASE = 60    # seconds
+CHANGED, MISSING = "it has changed", "it is not there"
 DOCUMENT = openapi.Document()
 
 
@@ -27,9 +28,11 @@ class Matched(HostCase):
             self.assertEqual(DOCUMENT.check_request(method, path, body, headers), [])
         return doc
 
-    def refuse(self, method, path, body, match, detail):
+    def refuse(self, method, path, body, match, what):
+        """What cannot be done, it names, and the way out."""
         doc = self.ask(method, path, body, 412, match)
-        self.assertEqual((doc["code"], doc["kind"], doc["retryable"], doc["detail"]), ("precondition_failed", "conflict", False, f"header: If-Match: {detail}"))
+        self.assertEqual((doc["code"], doc["kind"], doc["retryable"], doc["detail"]), ("precondition_failed", "conflict", False, f"header: If-Match: {path}: {what}"))
+        self.assertIn("GET /v1/claims/{id} again" if what == CHANGED else "without If-Match", doc["hint"])
 
     def claim(self, bdf=FREE):
         """(id, tag) of one that has come to rest."""
@@ -54,11 +57,11 @@ class Matched(HostCase):
         claim, read = self.claim()
         path = f"/v1/claims/{claim}"
         for match in (OLD, "W/" + read, f"{OLD}, {OLD}", read.strip('"'), "x" * 2000):
-            self.refuse("DELETE", path, None, match, "it has changed")
+            self.refuse("DELETE", path, None, match, CHANGED)
         renewed = self.ask("POST", f"{path}/lease", {"lease": LEASE + 1}, 200, read)
         self.assertEqual(renewed["lease"], LEASE + 1)
-        self.refuse("DELETE", path, None, read, "it has changed")
-        self.refuse("POST", f"{path}/lease", {"lease": LEASE}, read, "it has changed")
+        self.refuse("DELETE", path, None, read, CHANGED)
+        self.refuse("POST", f"{path}/lease", {"lease": LEASE}, read, CHANGED)
         self.assertEqual(self.ask("GET", path, None, 200)["lease"], LEASE + 1)
         self.ask("DELETE", path, None, 200, f"{OLD}, {self.rest(claim)}")
         self.free(FREE)
@@ -74,19 +77,32 @@ class Matched(HostCase):
     def test_port_is_changed_as_it_was_read(self):
         path, body = f"/v1/fabrics/physnet1/ports/{MAC}", {"domain": ABSENT, "bdf": VF}
         for match in ("*", OLD):
-            self.refuse("PUT", path, body, match, "it is not there")
+            self.refuse("PUT", path, body, match, MISSING)
             self.assertEqual(self.ask("DELETE", path, None, 404, match)["code"], "no_such_claim")
-            self.refuse("PUT", f"{path}/partitions", {"partitions": []}, match, "it is not there")
+            self.refuse("PUT", f"{path}/partitions", {"partitions": []}, match, MISSING)
         self.assertEqual(self.host.vf(VF)["state"], "free")
         claim = self.ask("PUT", path, body, 200)["id"]
         read = self.rest(claim)
-        self.refuse("PUT", f"{path}/partitions", {"partitions": ["storage"]}, OLD, "it has changed")
+        self.refuse("PUT", f"{path}/partitions", {"partitions": ["storage"]}, OLD, CHANGED)
         self.assertEqual(self.ask("GET", f"/v1/claims/{claim}", None, 200)["pkeys"], [])
         self.assertEqual(self.ask("PUT", f"{path}/partitions", {"partitions": ["storage"]}, 200, read)["pkeys"], ["0x8001"])
         for method, asked in (("PUT", body), ("DELETE", None)):
-            self.refuse(method, path, asked, read, "it has changed")
+            self.refuse(method, path, asked, read, CHANGED)
         self.assertEqual(self.ask("PUT", path, body, 200, "*")["id"], claim)
         self.ask("DELETE", path, None, 200, self.rest(claim))
+        self.free(VF)
+
+    def test_port_that_cannot_be_meant_is_refused_as_without(self):
+        """Also by a PUT, for which it is not there otherwise; and what the right one has stays."""
+        path, body = f"/v1/fabrics/physnet1/ports/{MAC}", {"domain": ABSENT, "bdf": VF}
+        claim = self.ask("PUT", path, body, 200)["id"]
+        read = self.rest(claim)
+        for where, status, code in (("/v1/fabrics/physnet1/ports/fa:16:3e", 400, "bad_guid"), (f"/v1/fabrics/physnet2/ports/{MAC}", 409, "wrong_fabric")):
+            for match in ("*", OLD, read):
+                for method, more, asked in (("PUT", "", body), ("PUT", "/partitions", {"partitions": []}), ("DELETE", "", None)):
+                    self.assertEqual(self.ask(method, where + more, asked, status, match)["code"], code)
+        self.assertEqual(self.rest(claim), read)
+        self.ask("DELETE", path, None, 200, read)
         self.free(VF)
 
     def test_a_key_hears_what_it_was_told(self):
@@ -94,7 +110,7 @@ class Matched(HostCase):
         path = f"/v1/claims/{claim}/lease"
         told = self.ask("POST", path, {"lease": LEASE + 1}, 200, read, "one")
         self.assertEqual(self.ask("POST", path, {"lease": LEASE + 1}, 200, read, "one"), told)
-        self.refuse("POST", path, {"lease": LEASE + 1}, read, "it has changed")
+        self.refuse("POST", path, {"lease": LEASE + 1}, read, CHANGED)
         refused = self.ask("POST", path, {"lease": LEASE}, 412, read, "two")
         self.assertEqual(self.ask("POST", path, {"lease": LEASE}, 412, "*", "two"), refused)
         self.ask("DELETE", f"/v1/claims/{claim}", None, 200)

@@ -10,7 +10,7 @@ import yaml
 import openapi
 import tap
 
-ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),\s*\w+(?:,\s*"([^"]*)"(?:,\s*(\w+))?|(?:,\s*NULL){2},\s*(\w+))?\}')
+ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),\s*\w+(?:,\s*"([^"]*)"(?:,\s*(\w+))?|(?:,\s*NULL){2},\s*(\w+),\s*"([^"]*)")?\}')
 CODE = re.compile(r'VHCA_ERR_(\w+),\s*(?:"(\w+)"|VHCA_CODE_(\w+))')
 CONSTANT = re.compile(r'^#define VHCA_CODE_(\w+)\s+"(\w+)"$', re.M)
 KIND = re.compile(r'\[VHCA_ERR_(\w+)\] = \{"[\w-]+", (\d+), \d+\}')
@@ -173,6 +173,14 @@ class Agent(Checks, unittest.TestCase):
                   for code, constant, blocks in REASON.findall(sources("agent/explain/readiness.c"))]
         self.assertEqual(REASON_ROW.findall((openapi.ROOT / "docs/man" / self.MANUAL).read_text("utf-8")), served)
         self.assertEqual(self.document.doc["components"]["schemas"]["ReasonCode"]["enum"], [code for code, _ in served])
+
+    def test_if_match_is_taken_where_a_state_is_read(self):
+        """And a GET of what it names says that state."""
+        served = {(m[1], m[2]): m[7] for m in ROUTE.finditer(sources(self.ROUTES)) if m[6]}
+        self.assertEqual(served.keys(), {(method.upper(), re.sub(r"\{[^}]*\}", "{}", path)) for path, _, method, op in self.document.operations()
+                                         if "If-Match" in (self.document.resolve(p)["name"] for p in op.get("parameters", []))})
+        for read in served.values():
+            self.assertIn("get", self.document.doc["paths"][read])
 
     def test_what_peers_ask_is_on_their_listener(self):
         for path, _, method, op in self.document.operations():
