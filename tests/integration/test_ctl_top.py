@@ -23,8 +23,9 @@ from ctl_docs import HCAS, MIGRATIONS, NODE, VFS, events
 
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 WAIT = 30
-# A session's leader that opens a terminal has it.
+# A session's leader that opens a terminal has it: where top is that, nobody could go on with it; where it is a job, this does.
 ALONE = 'exec <"$0" >"$0" 2>&1; exec "$@"'
+SHELL = 'exec <"$0" >"$0" 2>&1; set -m; "$@"; echo stopped; while read line; do fg; echo stopped; done'
 STATES = ("unmanaged", "preparing", "free", "claimed", "programmed", "attached", "detaching", "scrubbing", "quarantined")
 DOCUMENT = openapi.Document()
 
@@ -50,12 +51,12 @@ class Top(CtlCase):
         self.newest += 1
         self.more.set()
 
-    def start(self, rows=24, columns=80):
+    def start(self, rows=24, columns=80, way=ALONE):
         self.terminal, end = pty.openpty()
         self.addCleanup(os.close, self.terminal)
         self.addCleanup(os.close, end)
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self.process = subprocess.Popen(["sh", "-c", ALONE, os.ttyname(end), CTL, "--socket", self.socket, "top"], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen(["sh", "-c", way, os.ttyname(end), CTL, "--socket", self.socket, "top"], stdin=subprocess.DEVNULL,
                                         env={**os.environ, "TZ": "UTC"}, start_new_session=True)
         self.addCleanup(lambda: (self.process.kill(), self.process.wait()))
         self.text, self.decoder = "", codecs.getincrementaldecoder("utf-8")("replace")    # a read may end in a character
@@ -117,6 +118,32 @@ class Top(CtlCase):
             self.assertEqual(self.process.returncode, -(signo or signal.SIGINT))
             self.until(lambda: self.text.removesuffix("^C").endswith(LEAVE), "the screen of before")
             os.unlink(self.socket)
+
+    def test_terminal_is_as_it_was_while_it_is_stopped(self):
+        self.serve()
+        self.start(way=SHELL)
+        for times in (1, 2):
+            self.until(lambda: len(self.frames()) > 1, "screens")
+            self.assertEqual(self.text.count(LEAVE), 0)
+            os.write(self.terminal, b"\x1a")    # as ^Z is typed
+            self.until(lambda: "stopped" in self.text.rpartition(LEAVE)[2], "the shell")
+            self.assertNotIn(ENTER, self.text.rpartition(LEAVE)[2], times)
+            self.text = ""
+            os.write(self.terminal, b"\n")
+            self.until(lambda: ENTER in self.text, "the screen")
+            self.text = self.text.partition(ENTER)[2]
+        self.until(self.frames, "a screen")
+
+    def test_it_goes_on_where_nobody_would_go_on_with_it(self):
+        """What leads its session is not stopped."""
+        self.serve()
+        self.start()
+        self.until(self.frames, "a screen")
+        os.write(self.terminal, b"\x1a")
+        self.until(lambda: LEAVE in self.text, "another screen")
+        self.text = self.text.partition(LEAVE)[2]
+        self.until(self.frames, "a screen")
+        self.assertIn(ENTER, self.text.partition("\x1b[H")[0])
 
     def test_agent_that_is_away_is_waited_for(self):
         server = self.serve()

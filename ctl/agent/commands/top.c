@@ -38,10 +38,36 @@ struct top {
 /* What is waited for is an answer: nothing else would end it at once. */
 static void on_signal(int signo)
 {
+	(void)signal(SIGCONT, SIG_DFL); /* which would enter again */
 	if (write(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1) < 0)
 		_exit(1); /* nobody looks any more */
 	(void)signal(signo, SIG_DFL);
 	(void)raise(signo);
+}
+
+static void on_stop(int signo);
+
+static void enter(int signo)
+{
+	(void)signo;
+	if (write(STDOUT_FILENO, ENTER, sizeof(ENTER) - 1) < 0)
+		_exit(1);
+	(void)signal(SIGTSTP, on_stop);
+	(void)signal(SIGCONT, enter); /* after a SIGSTOP, which nobody hears */
+}
+
+/* Where no shell of its session could go on with it, nothing stops it, and no SIGCONT comes. */
+static void on_stop(int signo)
+{
+	int errnum = errno;
+	sigset_t set;
+
+	on_signal(signo);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signo);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL); /* here it stops */
+	enter(signo);
+	errno = errnum;
 }
 
 static void format_since(struct vhca_strbuf *sb, struct json_object *row)
@@ -269,7 +295,7 @@ static int watch(struct top *t, struct vhca_error *err)
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(signals); i++)
 		(void)signal(signals[i], on_signal);
-	(void)fputs(ENTER, stdout);
+	enter(0);
 	while (r == 0 && !ferror(stdout)) {
 		r = refresh(t, err);
 		if (r == 0)
