@@ -21,7 +21,7 @@ import tap
 from ctl_case import CTL, CtlCase, problem
 from ctl_docs import HCAS, MIGRATIONS, NODE, VFS, events
 
-ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 WAIT = 30
 # A session's leader that opens a terminal has it: where top is that, nobody could go on with it; where it is a job, this does.
 ALONE = 'exec <"$0" >"$0" 2>&1; exec "$@"'
@@ -67,7 +67,7 @@ class Top(CtlCase):
 
     def frames(self):
         """Lines of each whole screen so far."""
-        return [[line.removesuffix("\x1b[K") for line in frame.split("\r\n")[:-1]] for frame in re.findall("\x1b\\[H((?:(?!\x1b\\[[HJ]).)*)\x1b\\[J", self.text, re.S)]
+        return [[line.removeprefix("\x1b[K") for line in frame.split("\r\n")[:-1]] for frame in re.findall("\x1b\\[H((?:(?!\x1b\\[[HJ]).)*)\x1b\\[J", self.text, re.S)]
 
     def until(self, cond, what):
         end = time.monotonic() + WAIT
@@ -90,8 +90,8 @@ class Top(CtlCase):
         self.assertTrue([line for line in self.frames()[-1] if "event 4" in line], self.frames()[-1])
         for _ in range(3):
             self.tell()
-        self.until(lambda: "event 7" in self.frames()[-1][-1], "the events")
-        self.assertEqual([line.rsplit(" ", 1)[1] for line in self.frames()[-1][-5:]], ["3", "4", "5", "6", "7"])
+        self.until(lambda: [line for line in self.frames()[-1] if line.endswith("event 7")], "the events")
+        self.assertEqual(re.findall(r"event (\d+)$", "\n".join(self.frames()[-1]), re.M), ["3", "4", "5", "6", "7"])
         for frame in self.frames():
             self.assertLessEqual(len(frame), 23, frame)
             self.assertLessEqual(max(map(len, frame)), 80, frame)
@@ -99,11 +99,26 @@ class Top(CtlCase):
             self.assertEqual(DOCUMENT.check_request(method, path, body), [], path)
 
     def test_a_small_screen_is_not_left(self):
+        """Of what is wide each line ends at its edge, of what is long the last line says how much it is."""
         self.serve()
-        self.start(rows=6, columns=60)
+        self.start(rows=6, columns=20)
         self.until(self.frames, "a screen")
-        self.assertEqual(len(self.frames()[0]), 5)
-        self.assertLessEqual(len(self.frames()[0][0]), 60)
+        frame = self.frames()[0]
+        self.assertEqual((len(frame), frame[0]), (5, "hva: libvirt connect"))
+        self.assertRegex(frame[-1], r"^… \d+ more lines$")
+        self.assertLessEqual(max(map(len, frame)), 20)
+
+    def test_what_moves_stands_above_many_vfs(self):
+        self.serve(vfs={"next": None, "vfs": [{**VFS["vfs"][0], "bdf": f"0000:02:00.{n}"} for n in range(30)]})
+        self.start()
+        self.until(self.frames, "a screen")
+        frame = self.frames()[0]
+        self.assertEqual(len(frame), 23)
+        for words in ("incoming", "event 3", "0000:02:00.0"):
+            self.assertTrue([line for line in frame if words in line], (words, frame))
+        shown = [line for line in frame if "0000:02:00." in line]
+        self.assertEqual(frame[-1], f"… {30 - len(shown)} more lines")
+        self.assertEqual(frame[-1 - len(shown):-1], shown)
 
     def test_terminal_is_as_it_was(self):
         for signo in (None, signal.SIGTERM, signal.SIGHUP):

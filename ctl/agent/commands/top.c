@@ -20,9 +20,10 @@
 #define MARGIN_S     10 /* of the time-out over the long poll */
 #define RETRY_S	     1
 
-/* Of ECMA-48 and xterm: another screen without a cursor, and back; home, to the ends. */
-#define ENTER	    "\033[?1049h\033[?25l"
-#define LEAVE	    "\033[?25h\033[?1049l"
+/* Of ECMA-48 and xterm: another screen, without a cursor, whose lines do not wrap, and back; home,
+ * to the ends. */
+#define ENTER	    "\033[?1049h\033[?25l\033[?7l"
+#define LEAVE	    "\033[?7h\033[?25h\033[?1049l"
 #define HOME	    "\033[H"
 #define CLEAR_LINE  "\033[K"
 #define CLEAR_BELOW "\033[J"
@@ -141,7 +142,7 @@ static struct json_object *list_ports(struct json_object *hcas)
 	return rows;
 }
 
-static void print_node(const struct top *t, FILE *out, struct json_object *node)
+static void print_node(FILE *out, struct json_object *node)
 {
 	struct json_object *libvirt = vhca_view_member(node, "libvirt"),
 			   *sm = vhca_view_member(node, "sm");
@@ -156,8 +157,7 @@ static void print_node(const struct top *t, FILE *out, struct json_object *node)
 		      vhca_view_is_true(node, "drained") ? ", DRAINED" : "");
 	vhca_strbuf_init(&sb, counts, sizeof(counts));
 	vhca_view_counts(&sb, vhca_view_member(node, "counts"));
-	(void)fprintf(out, "VFs: %.*s\n",
-		      t->size.ws_col > 5 ? t->size.ws_col - 5 : (int)sizeof(counts), counts);
+	(void)fprintf(out, "VFs: %s\n", counts);
 }
 
 static void print_table(const struct top *t, FILE *out, const struct vhca_column *columns,
@@ -199,27 +199,48 @@ static int print_frame(const struct top *t, FILE *out, struct vhca_error *err)
 		if (strcmp(vhca_view_text(vf, "state"), "free") != 0)
 			(void)json_object_array_add(busy, json_object_get(vf));
 	}
-	print_node(t, out, node);
+	print_node(out, node);
 	print_table(t, out, port_columns, VHCA_ARRAY_SIZE(port_columns), ports);
-	print_table(t, out, vf_columns, VHCA_ARRAY_SIZE(vf_columns), busy);
 	print_table(t, out, move_columns, VHCA_ARRAY_SIZE(move_columns),
 		    vhca_view_array(moves, "migrations"));
 	print_table(t, out, event_columns, VHCA_ARRAY_SIZE(event_columns), t->events);
+	/* The longest last: there may be no room for all of it. */
+	print_table(t, out, vf_columns, VHCA_ARRAY_SIZE(vf_columns), busy);
 	return 0;
 }
 
-/* As many lines as the screen has; what was there before goes. */
+/* Bytes of the line, n long, that the screen has columns for. */
+static size_t cut(const struct top *t, const char *line, size_t n)
+{
+	unsigned int columns = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool is_begin = ((unsigned char)line[i] & 0xc0) != 0x80; /* of UTF-8 */
+
+		columns += is_begin;
+		if (columns > t->size.ws_col)
+			return i;
+	}
+	return n;
+}
+
+/* As many lines as the screen has, the last of them counting the others. What was there before
+ * goes first: behind a line that ends at the edge the cursor is on its last character still. */
 static void show(const struct top *t, const char *text)
 {
-	unsigned int left = t->size.ws_row ? t->size.ws_row - 1u : UINT16_MAX;
+	unsigned int rows = t->size.ws_row > 1 ? t->size.ws_row - 1u : 1, lines = 0;
 
+	for (const char *p = text; *p; p++)
+		lines += *p == '\n';
 	(void)fputs(HOME, stdout);
-	for (const char *p = text; *p && left > 0; left--) {
-		size_t n = strcspn(p, "\n");
+	for (unsigned int i = 0; i < lines && i < rows - (lines > rows); i++) {
+		size_t n = strcspn(text, "\n");
 
-		(void)printf("%.*s" CLEAR_LINE "\n", (int)n, p);
-		p += n + (p[n] == '\n');
+		(void)printf(CLEAR_LINE "%.*s\n", (int)cut(t, text, n), text);
+		text += n + 1;
 	}
+	if (lines > rows)
+		(void)printf(CLEAR_LINE "… %u more lines\n", lines - rows + 1);
 	(void)fputs(CLEAR_BELOW, stdout);
 	(void)fflush(stdout);
 }
@@ -328,11 +349,10 @@ const struct vhca_ctl_command vhca_cmd_top = {
 	.name = "top",
 	.optional = VHCA_OPT_BIT(VHCA_OPT_ONCE),
 	.summary = "show ports, VFs and migrations as they change, until interrupted",
-	.help = "\nPorts, VFs that are not free, migrations under way and the last events; anew "
-		"with "
-		"each event, and every\n"
-		"2 seconds. What has no room on the screen is left away. With --once, or where the "
-		"output is no terminal,\n"
-		"one time and whole.\n",
+	.help = "\nPorts, migrations under way, the last events and VFs that are not free; anew "
+		"with each event, and every\n"
+		"2 seconds. What has no room on the screen is counted in its last line, and lines "
+		"end at its edge. With\n"
+		"--once, or where the output is no terminal, one time and whole.\n",
 	.run = run,
 };
