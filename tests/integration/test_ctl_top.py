@@ -23,6 +23,7 @@ from ctl_docs import HCAS, MIGRATIONS, NODE, VFS, events
 
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 WAIT = 30
+PAUSE = 0.2    # seconds between two frames
 # A session's leader that opens a terminal has it: where top is that, nobody could go on with it; where it is a job, this does.
 ALONE = 'exec <"$0" >"$0" 2>&1; exec "$@"'
 SHELL = 'exec <"$0" >"$0" 2>&1; set -m; "$@"; echo stopped; while read line; do fg; echo stopped; done'
@@ -32,31 +33,36 @@ DOCUMENT = openapi.Document()
 
 class Top(CtlCase):
     def serve(self, vfs=VFS, migrations=MIGRATIONS):
-        """Its event log, which grows by tell()."""
-        self.newest, self.more = 3, threading.Event()
+        """Its event log, which grows by tell(), or with each answer."""
+        self.newest, self.more, self.flood, self.asked, self.longest = 3, threading.Event(), False, [], 0.2
 
         def answer(handler):
             query = urllib.parse.parse_qs(handler.path.partition("?")[2])
             since, wait = query["since"][0].removeprefix("a."), int(query["wait"][0])
             since = 0 if since == "oldest" else int(since)
+            self.newest += self.flood
             if wait and since == self.newest:
-                self.more.wait(min(wait, 0.2))
+                self.more.wait(min(wait, self.longest))
                 self.more.clear()
             return 200, {"cursor": f"a.{self.newest}", "events": events(since + 1, self.newest)}
+
+        def node(handler):
+            self.asked.append(time.monotonic())
+            return 200, {**NODE, "counts": dict.fromkeys(STATES, 126)}
         self.vfs = vfs
-        return self.agent({"GET /v1/events": (200, answer), "GET /v1/node": {**NODE, "counts": dict.fromkeys(STATES, 126)}, "GET /v1/hcas": HCAS, "GET /v1/migrations": migrations,
+        return self.agent({"GET /v1/events": (200, answer), "GET /v1/node": (200, node), "GET /v1/hcas": HCAS, "GET /v1/migrations": migrations,
                            "GET /v1/vfs": (200, lambda handler: (200, self.vfs))})
 
     def tell(self):
         self.newest += 1
         self.more.set()
 
-    def start(self, rows=24, columns=80, way=ALONE):
+    def start(self, rows=24, columns=80, args=(), way=ALONE):
         self.terminal, end = pty.openpty()
         self.addCleanup(os.close, self.terminal)
         self.addCleanup(os.close, end)
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self.process = subprocess.Popen(["sh", "-c", way, os.ttyname(end), CTL, "--socket", self.socket, "top"], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen(["sh", "-c", way, os.ttyname(end), CTL, "--socket", self.socket, *args, "top"], stdin=subprocess.DEVNULL,
                                         env={**os.environ, "TZ": "UTC"}, start_new_session=True)
         self.addCleanup(lambda: (self.process.kill(), self.process.wait()))
         self.text, self.decoder = "", codecs.getincrementaldecoder("utf-8")("replace")    # a read may end in a character
@@ -119,6 +125,24 @@ class Top(CtlCase):
         shown = [line for line in frame if "0000:02:00." in line]
         self.assertEqual(frame[-1], f"… {30 - len(shown)} more lines")
         self.assertEqual(frame[-1 - len(shown):-1], shown)
+
+    def test_a_flood_of_events_is_no_flood_of_frames(self):
+        self.serve()
+        self.flood = True
+        self.start()
+        self.until(lambda: len(self.asked) > 5, "screens")
+        self.assertGreaterEqual(min(b - a for a, b in zip(self.asked, self.asked[1:])), PAUSE)
+
+    def test_it_waits_shorter_than_its_time_out(self):
+        for seconds in (1, 2, 3):
+            server = self.serve()
+            self.longest = seconds
+            self.start(args=["--timeout", str(seconds)])
+            self.until(lambda: len(self.frames()) > 1, "screens")
+            waits = {int(path.rpartition("=")[2]) for _, path, _ in server.seen if "wait=" in path}
+            self.assertEqual(waits, {0, seconds - 1})
+            self.process.kill()
+            os.unlink(self.socket)
 
     def test_terminal_is_as_it_was(self):
         for signo in (None, signal.SIGTERM, signal.SIGHUP):

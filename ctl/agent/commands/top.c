@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -19,6 +20,7 @@
 #define REFRESH_S    2	/* where nothing happens: ages go on */
 #define MARGIN_S     10 /* of the time-out over the long poll */
 #define RETRY_S	     1
+#define PAUSE_NS     200000000L /* between two frames, whatever happens */
 
 /* Of ECMA-48 and xterm: another screen, without a cursor, whose lines do not wrap, and back; home,
  * to the ends. */
@@ -312,6 +314,9 @@ static int outlive(struct top *t, int r, const struct vhca_error *err)
 static int watch(struct top *t, struct vhca_error *err)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	unsigned int limit_s = t->ctl->timeout_ms / 1000,
+		     wait_s = limit_s && limit_s <= REFRESH_S ? limit_s - 1 : REFRESH_S;
+	const struct timespec pause = {.tv_sec = !wait_s, .tv_nsec = PAUSE_NS};
 	int r = 0;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(signals); i++)
@@ -319,8 +324,10 @@ static int watch(struct top *t, struct vhca_error *err)
 	enter(0);
 	while (r == 0 && !ferror(stdout)) {
 		r = refresh(t, err);
-		if (r == 0)
-			r = take_events(t, REFRESH_S, err);
+		if (r == 0) {
+			(void)nanosleep(&pause, NULL); /* a signal may shorten it */
+			r = take_events(t, wait_s, err);
+		}
 		if (r < 0)
 			r = outlive(t, r, err);
 	}
