@@ -480,8 +480,8 @@ class Silence(StubCase):
     def test_what_was_adopted_without_a_partition_is_set_up_anew(self):
         """The agent asks for its partition when it has missed it once; a port that comes later is new anyway."""
         self.serve(self.claims(self.port(pkeys=[])))
-        self.assertEqual(self.client.say("get_vnics", fabric="*")["response"], {})
         begun = time.monotonic()
+        self.assertEqual(self.client.say("get_vnics", fabric="*")["response"], {})
         while self.client.say("get_vnics", fabric="*")["response"] != VNIC:
             self.assertLess(time.monotonic() - begun, WAIT)
         self.assertGreater(time.monotonic() - begun, HIDDEN - 1)
