@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A whole agent on a simulated ConnectX-3 of four VFs, two of them reserved, for one class of tests."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -172,7 +173,7 @@ class StubCase(unittest.TestCase):
         self.path = f"{self.where}/run/vhcad.sock"
 
     def serve(self, *answers):
-        """From now on each connection gets the next, and the last one for ever; None: nothing, and it stays open."""
+        """From now on each connection gets the next, and the last one for ever; None: nothing, and it stays open; (seconds, answer): after these."""
         if os.path.exists(self.path):
             os.unlink(self.path)
         server = socket.socket(socket.AF_UNIX)
@@ -194,6 +195,10 @@ class StubCase(unittest.TestCase):
                 if answer is None:
                     self.addCleanup(conn.close)
                     continue
+                seconds, answer = answer if isinstance(answer, tuple) else (0, answer)
+                threading.Timer(seconds, say, (conn, answer)).start()
+
+        def say(conn, answer):
+            with contextlib.suppress(OSError), conn:    # who has asked may have gone
                 conn.sendall(answer)
-                conn.close()
         threading.Thread(target=run, daemon=True).start()
