@@ -307,6 +307,67 @@ class Ports(Case):
             self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
             self.until_status(late, 'ACTIVE')
 
+    def test_one_at_a_time(self):
+        """However a port is forgotten while vhcad works at it: what it is to have by then might be overtaken."""
+        network, hangs, begun, real = self.make_network(), threading.Event(), [], self.agent._api.set_partitions
+        self.addCleanup(hangs.set)
+
+        def set_partitions(port, pkeys):
+            begun.append(pkeys)
+            hangs.wait(WAIT)
+            real(port, pkeys)
+        with mock.patch.object(vhca_agent, 'PATIENCE', 0.1), mock.patch.object(self.agent._api, 'set_partitions', set_partitions):
+            port = self.make_port(network)
+            self.vhcad.add()
+            self.until(lambda: begun)
+            self.agent.begin_anew()
+            self.agent.look()
+            self.vhcad.delete()     # claimed anew
+            self.vhcad.add()
+            self.set_keys(port, '0x8002')
+            self.until(lambda: self.is_settled(self.agent))
+            self.assertEqual(begun, [['0x8001']])
+            hangs.set()
+            self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8002'])
+        self.assertEqual((begun.index(['0x8002']), begun.count(['0x8001'])), (1, 1))
+
+    def test_what_is_wanted_changes_before_it_is_set(self):
+        """All hands are busy meanwhile. What vhcad says of the old list counts no more."""
+        hangs, futures, submit = threading.Event(), [], self.agent._pool.submit
+        self.addCleanup(hangs.set)
+        for _ in range(vhca_agent.WRITERS):
+            submit(hangs.wait, WAIT)
+        refused = vhcad.Refused({'code': 'pkey_table_full', 'detail': 'no room'})
+        with mock.patch.object(vhca_agent, 'PATIENCE', 0.1), mock.patch.object(vhca_agent, 'RETRY', WAIT), \
+                mock.patch.object(self.agent._pool, 'submit', lambda *args: futures.append(submit(*args)) or futures[-1]), \
+                mock.patch.object(self.agent._api, 'set_partitions', side_effect=refused) as put:
+            port = self.make_port()
+            self.vhcad.add()
+            self.until(lambda: futures)
+            self.set_keys(port, '0x8001=full;reboot')
+            self.until(lambda: 'want 0x8001' in self.down())
+            hangs.set()
+            self.until(futures[0].done)
+            self.agent.look()
+            self.assertIn('want 0x8001', self.down())
+        put.assert_called_once_with(mock.ANY, ['0x8001'])
+
+    def test_neutron_is_away_at_one_of_two(self):
+        """The other's answer is heard."""
+        network = self.make_network()
+        for mac, bdf, domain in ((MAC, VF, UUID), (OTHER_MAC, OTHER_VF, OTHER_UUID)):
+            self.make_port(network, mac=mac, bdf=bdf, domain=domain)
+            self.vhcad.add(mac=mac, bdf=bdf, uuid=domain)
+        for bad in (MAC, OTHER_MAC):
+            def set_one(port, *_, bad=bad):
+                if port.mac == bad:
+                    raise oslo_messaging.MessagingTimeout('no answer')
+                return 'no room'
+            with mock.patch.object(self.agent, '_set', set_one):
+                self.agent.begin_anew()
+                self.assertEqual(self.agent.look(), vhca_agent.RETRY_ALL)
+            self.assertEqual({key[0]: seen.refusal for key, seen in self.agent._seen.items()}, {bad: None, OTHER_MAC if bad == MAC else MAC: 'no room'})
+
     def wait_for_neutron(self, seconds):
         """As an agent that has begun with that."""
         cfg.CONF.set_override('rpc_response_timeout', seconds)

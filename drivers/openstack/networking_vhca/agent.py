@@ -70,7 +70,6 @@ class Seen:
     wanted: Optional[list] = None   # partitions; None: not known, or none that could be had
     refusal: Optional[str] = None   # why they are not set
     tried: tuple = ()               # state of the VF at the last try
-    setting: Optional[concurrent.futures.Future] = None     # of them, under way
     again: float = 0                # when it may be tried or asked again
 
     @property
@@ -121,6 +120,7 @@ class Agent:
         self._woken, self._anew = False, True
         self._marks = []
         self._seen = {}
+        self._setting = {}          # key: (claim, partitions, Future) under way, one a port, whatever is begun anew
         self._leaving = set()       # Neutron's ids of ports without a claim that it takes for UP, or on their way
         self._fabrics = {}          # physical network: fabric
         self._silence = None        # of vhcad
@@ -294,22 +294,29 @@ class Agent:
 
     def _set_partitions(self, ports):
         """Whether vhcad has answered for any."""
+        names = {key: seen.port_id for key, seen in self._seen.items()}
         for port in ports.values():
             if self._is_due(port):
-                self._seen[port.key].setting = self._pool.submit(self._set, port, ports, dict(self._seen))
-        asked = {key: self._seen[key].setting for key in ports if self._seen[key].setting}
-        late = concurrent.futures.wait(asked.values(), PATIENCE).not_done
+                wanted = list(self._seen[port.key].wanted)
+                self._setting[port.key] = port.claim, wanted, self._pool.submit(self._set, port, wanted, ports, names)
+        late = concurrent.futures.wait([future for _, _, future in self._setting.values()], PATIENCE).not_done
         for future in late:
             future.add_done_callback(lambda _: self.wake())
-        answered = [key for key, future in asked.items() if future not in late]
-        for key in answered:
-            self._seen[key].setting, self._seen[key].again = None, time.monotonic() + RETRY
-            self._refuse(ports[key], asked[key].result())
+        answered = {key: self._setting.pop(key) for key, (_, _, future) in list(self._setting.items()) if future not in late}
+        for key, (claim, wanted, future) in answered.items():
+            seen = self._seen.get(key)
+            if not seen or (seen.claim, seen.wanted) != (claim, wanted):
+                self.wake()     # what it is to have now has waited for that
+            elif not future.exception():
+                seen.again = time.monotonic() + RETRY
+                self._refuse(ports[key], future.result())
+        for _, _, future in answered.values():
+            future.result()     # raises what has come of Neutron, or of a defect
         return bool(answered)
 
     def _is_due(self, port):
         seen = self._seen[port.key]
-        if seen.wanted is None or seen.setting:
+        if seen.wanted is None or port.key in self._setting:
             return False
         attempt = (port.state, port.reserved, port.held_back)
         if seen.wanted == port.pkeys and not port.held_back:
@@ -319,19 +326,19 @@ class Agent:
             return True
         return False
 
-    def _set(self, port, ports, seen):
+    def _set(self, port, wanted, ports, names):
         """Why it is refused."""
-        lack, wanted = None, seen[port.key].wanted
+        lack = None
         try:
             if port.held_back:
-                lack = self._take_over([other for other in ports.values() if other.domain == port.domain], seen)
+                lack = self._take_over([other for other in ports.values() if other.domain == port.domain], names)
             if wanted != port.pkeys:
                 self._api.set_partitions(port, wanted)
         except (vhcad.Refused, vhcad.Silent) as e:
             return str(e)
         return lack
 
-    def _take_over(self, ports, seen):
+    def _take_over(self, ports, names):
         """Who has a GUID elsewhere is dead or gone if Neutron's only active binding of its MAC is here.
 
         These are all ports of a domain, for which the word counts. Returns what speaks against it.
@@ -341,7 +348,7 @@ class Agent:
             for port in ports:
                 same = pull(self._context, 'Port', {'mac_address': port.mac})
                 active = {(other.id, it.host) for other in same for it in other.bindings if it.host and it.status == constants.ACTIVE}
-                if active != {(seen[port.key].port_id, self.host)}:
+                if active != {(names[port.key], self.host)}:
                     return f'another host has its GUID, and Neutron {port.mac} at {", ".join(sorted(host for _, host in active)) or "none"}'
         except AWAY:
             raise
