@@ -259,6 +259,18 @@ class Ports(Case):
         self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001', '0x8012'])
         self.until(lambda: "port is not in 0x8012" in self.down())
         self.assertEqual(self.status(port), 'DOWN')
+        real = vhcad.Vhcad.request
+
+        def request(*args, **kwargs):
+            answer = real(*args, **kwargs)
+            for claim in answer.get('claims', ()):
+                claim.update(sm=sm, sm_reason=reason)
+            for hca in answer.get('hcas', ()):
+                hca['capabilities']['host_pkey_map'] = has_map
+            return answer
+        for sm, reason, has_map in ('unreachable', 'not in effect yet', True), ('unreachable', 'it is away', False), ('not_yet', None, False):
+            with mock.patch.object(vhcad.Vhcad, 'request', request):
+                self.until(lambda: self.down() == f'not in force (subnet manager: {reason or "no answer yet"}): 0x8012')
 
     def test_administratively_down(self):
         port = self.attach()

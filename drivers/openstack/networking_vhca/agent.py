@@ -383,9 +383,8 @@ class Agent:
     def _why_down(self, port):
         """None: its domain has not begun, which is no fault."""
         seen = self._seen[port.key]
-        missing = f'the host\'s port is not in {", ".join(port.missing)}' if port.missing else None
         admin = 'administratively down' if seen.wanted == [] else None
-        return seen.refusal or seen.unanswered or port.problem or missing or admin
+        return seen.refusal or seen.unanswered or port.problem or port.missing or admin
 
     def _is_to_say(self, key, up):
         """Nova may not have heard of an inactive binding's; of another's Neutron keeps the status."""

@@ -51,7 +51,7 @@ class Port:
     reserved: bool
     held_back: bool     # the SM knows another owner of its GUID
     pkeys: list
-    missing: list
+    missing: Optional[str]  # why partitions are not in force
     problem: Optional[str]
 
     @property
@@ -59,11 +59,14 @@ class Port:
         return self.mac, self.bdf
 
 
-def _port(mac, claim, vf):
+def _port(mac, claim, vf, has_map):
     refusal = claim['sm_reason'] if claim['sm'] in ('refused', 'superseded') else None
+    is_on_port = has_map.get(vf['pf']) and claim['sm'] != 'unreachable'     # without a map the SM alone has partitions
+    lack = "the host's port is not in " if is_on_port else f"not in force (subnet manager: {claim['sm_reason'] or 'no answer yet'}): "
     return Port(mac=':'.join(mac[i:i + 2] for i in range(0, 12, 2)), bdf=claim['bdf'], fabric=claim['fabric'],
                 claim=claim['id'], domain=claim['domain'], state=claim['state'], reserved=claim['reserved'],
-                held_back=claim['waits_for'] == 'sm', pkeys=claim['pkeys'], missing=vf['missing'], problem=refusal or claim['reason'])
+                held_back=claim['waits_for'] == 'sm', pkeys=claim['pkeys'], problem=refusal or claim['reason'],
+                missing=lack + ', '.join(vf['missing']) if vf['missing'] else None)
 
 
 class Vhcad:
@@ -93,8 +96,9 @@ class Vhcad:
         """{(MAC, VF's address): Port}"""
         vfs = {vf['claim']: vf for vf in self.request('GET', '/v1/vfs')['vfs'] if vf['claim']}
         claims = self.request('GET', '/v1/claims')['claims']
+        has_map = {hca['bdf']: hca['capabilities']['host_pkey_map'] for hca in self.request('GET', '/v1/hcas')['hcas']}
         names = [(PORT_NAME.fullmatch(claim['name']), claim) for claim in claims]
-        ports = [_port(name[1], claim, vfs[claim['id']]) for name, claim in names if name and claim['id'] in vfs]
+        ports = [_port(name[1], claim, vfs[claim['id']], has_map) for name, claim in names if name and claim['id'] in vfs]
         return {port.key: port for port in ports}
 
     def set_partitions(self, port, pkeys):
