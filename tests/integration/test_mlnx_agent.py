@@ -14,6 +14,7 @@ import unittest
 import mlnx
 import tap
 from eswitch import Eswitch, Story, keep
+from guests import Hypervisor
 from host_case import MAC, OTHER_MAC, OTHER_VF, VF, WAIT, HostCase
 
 RUNNER = os.path.join(os.path.dirname(__file__), "mlnx_agent.py")
@@ -27,6 +28,12 @@ def port(number, slot, **members):
 
 @unittest.skipUnless(mlnx.CODE, mlnx.LACKS)
 class Agent(HostCase):
+    HOST = Hypervisor
+
+    @classmethod
+    def prepare(cls):
+        pass    # it has
+
     def setUp(self):
         self.record = f"{self.where}/record"
         open(self.record, "w", encoding="utf-8").close()
@@ -134,6 +141,31 @@ class Agent(HostCase):
         since = self.do("unplug")
         self.until(lambda lines: ["down", "p1"] in lines, since)
         self.polls(2)
+
+
+    def test_eswitch_begins_where_a_guest_has_no_partition(self):
+        """As one of ConnectX-4 that was adopted: its port is set up anew by an agent that knows it, and no other one is touched."""
+        self.know({MAC: port(1, VF), OTHER_MAC: port(2, OTHER_VF)})
+        self.do("plug")
+        self.do("plug_other")
+        self.do("begin")
+        self.do("begin_other")
+        self.until(lambda lines: ["up", MAC] in lines and ["up", OTHER_MAC] in lines)
+        address = self.eswitch.address
+        self.assertEqual(self.eswitch.end(), 0)
+        self.do("reboot")
+        self.host.show(VF, OTHER_VF)
+        self.addCleanup(self.host.clear)
+        since = self.do("kill_vhcad")
+        self.host.wait(lambda: self.host.claim()["state"] == "attached", WAIT)
+        self.assertEqual(self.story.pkeys(), [])
+        self.eswitch = Eswitch(self.where, listen="{}:{}".format(*address))
+        self.until(lambda lines: ["up", MAC] in lines, since)
+        self.assertEqual(self.story.pkeys(), ["0x8001"])
+        self.polls(3)
+        self.assertEqual(self.told(since), [["down", "p1"], ["up", MAC]])
+        asked = [line[1]["pci_slot"] for line in self.lines(since) if line[0] == "ask" and line[1]["action"] == "set_vlan"]
+        self.assertEqual(set(asked), {VF})
 
 
 tap.main(__name__)

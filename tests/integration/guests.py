@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The hypervisor of Neutron's tests: a whole vhcad, whose libvirt shows the domains of a file, which the next life of it reads."""
+"""The hypervisor of tests with Neutron: a whole vhcad, whose libvirt shows the domains of a file, which the next life of it reads."""
 
 from host_case import MAC, OTHER_MAC, UUID, VF, Host
 
