@@ -448,8 +448,10 @@ static void end_claims(struct vhca_mig *m)
 	struct vhca_claim *c = NULL;
 
 	note_vfs_there(m);
-	if (!m->res->attached) /* what was promised is over for both sides */
+	if (!m->res->attached) { /* what was promised is over for both sides */
 		mig_leave_epoch(m, is_away_uncontested);
+		mig_recall_epoch(m);
+	}
 	while (m->res->attached && (c = vhca_migration_claim(m, c)))
 		vhca_engine_pass_on(c);
 	mig_let_go(m);

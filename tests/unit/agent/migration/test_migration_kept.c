@@ -3,6 +3,10 @@
  * Whose a vGUID is at an SM that goes by tickets, where its LID is the host's: whatever happens in
  * a migration, it is nobody's at no time; and when no guest is there any more, it is nobody's.
  */
+#include <stdio.h>
+
+#include <sqlite3.h>
+
 #include "tests/unit/agent/migration/migration_pair.h"
 
 static bool is_owner(const struct pair *p, const void *arg)
@@ -97,6 +101,61 @@ static void test_a_guest_that_stays(void **state)
 	stop_guest(p);
 }
 
+/* Its source has not heard so. */
+static bool has_arrived_unheard(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return world_vf_of(&p->w[1], 0, "ib0") >= 0 && pair_state(p, 0) == VHCA_MIG_FINISHING;
+}
+
+static void leave_source_finishing(struct pair *p)
+{
+	assert_true(pair_until(p, has_vf, &zero));
+	p->unheard[1] = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, has_arrived_unheard, NULL));
+	pair_silence(p, 0);
+}
+
+static void destination_is_heard(struct pair *p)
+{
+	pair_settle(p);
+	assert_int_equal(p->sm.freed, 0);
+	p->unheard[1] = false;
+	assert_true(pair_until(p, has_vf, &one));
+	assert_int_equal(p->sm.freed, 0);
+	stop_guest(p);
+}
+
+/* The claim of what is promised ends with that boot. */
+static void test_power_fails_at_the_source(void **state)
+{
+	struct pair *p = *state;
+
+	leave_source_finishing(p);
+	world_reboot(&p->w[0]);
+	pair_revive(p, 0);
+	destination_is_heard(p);
+}
+
+/* The migration's end was durable, and that of its claim was not. */
+static void test_the_source_is_killed_at_its_end(void **state)
+{
+	struct pair *p = *state;
+	char path[128];
+	sqlite3 *db;
+
+	leave_source_finishing(p);
+	(void)snprintf(path, sizeof(path), "%s/state.db", p->w[0].dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "UPDATE migrations SET state = 'done'", NULL, NULL, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_changes(db), 1);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	pair_revive(p, 0);
+	destination_is_heard(p);
+}
+
 /* ---- guests that are parked ---- */
 
 static struct vhca_uuid park(struct pair *p)
@@ -183,6 +242,8 @@ int main(void)
 		TEST_WITH(setup_fenced, test_it_goes_from_owner_to_owner),
 		TEST_WITH(setup_fenced, test_the_source_frees_nothing_that_is_under_way),
 		TEST_WITH(setup_fenced, test_a_guest_that_stays),
+		TEST_WITH(setup_fenced, test_power_fails_at_the_source),
+		TEST_WITH(setup_fenced, test_the_source_is_killed_at_its_end),
 		TEST_WITH(setup_fenced, test_a_parked_guest_keeps_it),
 		TEST_WITH(setup_fenced, test_a_parked_guest_that_stops),
 		TEST_WITH(setup_fenced, test_a_parked_guest_that_stops_after_a_restart),
