@@ -118,7 +118,7 @@ static bool sm_takes_report(const struct explain_look *l, struct vhca_finding *f
 			    VHCA_GUID_STR(l->port->port_guid));
 		return false;
 	}
-	if (l->claim && l->claim->lacks_tickets && l->claim->sm_code) {
+	if (l->claim && l->claim->awaited_signer[0] && l->claim->sm_code) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "the source of the migration was silent when its guest came, and the "
 			    "subnet manager waits for its ticket for GUID %s: %s",

@@ -2,6 +2,8 @@
 /* Guards and actions of more than one table. */
 #include "agent/migration/claims.h"
 
+#include <string.h>
+
 #include "agent/migration/list.h"
 #include "agent/migration/progress.h"
 #include "common/base/file.h"
@@ -154,6 +156,30 @@ void mig_settle_claims(struct vhca_mig *m)
 	mig_members(m); /* from here on a claim's own binding keeps its keys on the port */
 }
 
+/* Of the source; NULL: not known, or of two that the node's name may mean. */
+static const char *find_certificate(const struct vhca_mig *m)
+{
+	const struct vhca_conf *conf = m->owner->args.conf;
+	const char *ret = NULL;
+
+	for (unsigned int i = 0; i < conf->n_peers; i++) {
+		if (!vhca_conf_peer_is(&conf->peers[i], m->peer))
+			continue;
+		if (ret && strcmp(ret, conf->peers[i].certificate) != 0)
+			return NULL;
+		ret = conf->peers[i].certificate;
+	}
+	return ret;
+}
+
+void mig_await_tickets(const struct vhca_mig *m, struct vhca_claim *c)
+{
+	const char *certificate = find_certificate(m);
+
+	if (certificate)
+		vhca_engine_await_tickets(c, certificate);
+}
+
 void mig_mark_loaned_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
@@ -161,7 +187,7 @@ void mig_mark_loaned_claims(struct vhca_mig *m)
 	while (!m->source && (c = vhca_migration_claim(m, c))) {
 		vhca_engine_mark_loaned(m->owner->args.engine, c, m->state != VHCA_MIG_DONE);
 		if (m->handover == VHCA_MIG_HANDOVER_TAKEN)
-			vhca_engine_await_tickets(c);
+			mig_await_tickets(m, c);
 	}
 }
 

@@ -43,11 +43,14 @@ void mig_settle_claims(struct vhca_mig *m);
 void mig_let_go(struct vhca_mig *m);
 /* Claims of a destination, loaded from the journal: who lends them waits for the proof. */
 void mig_mark_loaned_claims(struct vhca_mig *m);
+/* Destination: what was promised is taken, and the source has the tickets for it. */
+void mig_await_tickets(const struct vhca_mig *m, struct vhca_claim *c);
 
 /* ---- rollback.c ---- */
 /*
  * The SM may have given its claims back their identities in an earlier life of the agent: whoever
- * ends them withdraws those. That is now, if it was an earlier boot.
+ * ends them withdraws those. That is now, if it was an earlier boot. Of what is promised nobody
+ * withdraws anything.
  */
 void mig_recover_claims(struct vhca_mig *m);
 

@@ -229,7 +229,7 @@ static void take_promised_epoch(struct vhca_mig *m)
 	while ((c = vhca_migration_claim(m, c))) {
 		if (!vhca_claim_is_withheld(c))
 			continue;
-		vhca_engine_await_tickets(c);
+		mig_await_tickets(m, c);
 		vhca_engine_return(m->owner->args.engine, c, c->epoch + 1);
 	}
 }

@@ -253,19 +253,6 @@ struct vhca_mig *mig_new(struct vhca_migrations *ms, const struct vhca_uuid *id)
 }
 
 /*
- * What was promised is the destination's, whose word the SM may not have heard yet: a claim that
- * ended with its boot, or that a killed agent had to end, withdraws nothing.
- */
-static void pass_promised_on(struct vhca_mig *m)
-{
-	struct vhca_claim *c = NULL;
-
-	while (m->source && vhca_migration_promised(m) && (c = vhca_migration_claim(m, c)))
-		if (m->state == VHCA_MIG_DONE || c->boot == VHCA_BOOT_EARLIER)
-			vhca_engine_pass_on(c);
-}
-
-/*
  * The end of a migration and the end of its hold on the claims are transactions of their own: an
  * agent that was killed between them does the second one when it starts.
  */
@@ -343,7 +330,6 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 	}
 	TAILQ_FOREACH (m, &ms->list, link) {
 		mig_recover_claims(m);
-		pass_promised_on(m);
 		mig_mark_loaned_claims(m);
 	}
 	end_leftovers(ms);

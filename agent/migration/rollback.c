@@ -258,14 +258,21 @@ static void ask_all_again(struct vhca_mig *m)
 /* One that has failed may have left the claim of a VF that is stuck to its end. */
 #define MAY_HAVE_ASKED (MIG_IN(ARBITRATING) | MIG_IN(RESTORING) | MIG_IN(FAILED))
 
+/*
+ * What was promised is the destination's, whose word the SM may not have heard yet: a claim that
+ * ended with its boot, or that a killed agent had to end, withdraws nothing.
+ */
 void mig_recover_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
-	if (!m->source || vhca_migration_promised(m) || !(MAY_HAVE_ASKED & 1U << m->state))
-		return;
-	while ((c = vhca_migration_claim(m, c)))
-		vhca_claim_recover(c);
+	while (m->source && (c = vhca_migration_claim(m, c))) {
+		if (!vhca_migration_promised(m) && MAY_HAVE_ASKED & 1U << m->state)
+			vhca_claim_recover(c);
+		else if (vhca_migration_promised(m) &&
+			 (m->state == VHCA_MIG_DONE || c->boot == VHCA_BOOT_EARLIER))
+			vhca_engine_pass_on(c);
+	}
 }
 
 /* ---- restoring ---- */

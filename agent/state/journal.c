@@ -326,7 +326,7 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      (int64_t)c->end +
 			      (c->released && vhca_claim_is_ending(c) ? ENDING_RELEASED : 0),
 		      durable_custody(c), (int64_t)c->asked, c->kept_epoch,
-		      c->migrating || c->lacks_tickets ? VHCA_UUID_STR(&c->migration) : NULL,
+		      c->migrating || c->awaited_signer[0] ? VHCA_UUID_STR(&c->migration) : NULL,
 		      c->port_guid, c->created_ms, (int64_t)c->lease_s, c->follow_port,
 		      (int64_t)c->follow_lid);
 	if (!vhca_guid_is_stand_in(c->identity.guid))

@@ -12,6 +12,7 @@
 
 #include "agent/state/counters.h"
 #include "agent/state/domain_info.h"
+#include "common/base/caller.h"
 #include "common/loop/loop.h"
 #include "pkey/identity.h"
 #include "pkey/ports.h"
@@ -216,11 +217,12 @@ struct vhca_claim {
 	 */
 	bool on_loan;
 	/*
-	 * Destination: its epoch was taken as promised, from a silent source, which has the tickets
-	 * (after a restart, the migration says so again, which the claim keeps for that). An SM
-	 * that asks for them is asked again.
+	 * Destination: its epoch was taken as promised, from a silent source with this
+	 * certificate, which has the tickets (after a restart, the migration says so again, which
+	 * the claim keeps for that). An SM that asks for just these is asked again. "" = it was
+	 * not.
 	 */
-	bool lacks_tickets;
+	char awaited_signer[VHCA_CALLER_NAME_MAX];
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
 	/* the grant is lost, and the SM was asked whether the vGUID is still this host's */
 	bool ownership_unconfirmed;

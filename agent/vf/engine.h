@@ -319,8 +319,11 @@ void vhca_claim_unjoin(struct vhca_claim *claim);
 /* Loaded with a migration whose source may have asked the SM for the identity: if it is withheld,
  * it was asked for. One of an earlier boot has no guest from whom it could be withheld. */
 void vhca_claim_recover(struct vhca_claim *claim);
-/* Taken as promised, from a silent source, now or in an earlier life of the agent. */
-void vhca_engine_await_tickets(struct vhca_claim *claim);
+/*
+ * Taken as promised, from a silent source with this certificate ("cert:..."), now or in an earlier
+ * life of the agent.
+ */
+void vhca_engine_await_tickets(struct vhca_claim *claim, const char *signer);
 /*
  * Loaded: whether its source takes the identity back when that is proven withdrawn here. What is
  * kept for a guest is not sent from the outbox any more.

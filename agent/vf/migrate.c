@@ -10,6 +10,7 @@
 #include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
+#include "common/base/text.h"
 
 int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *res,
 			struct vhca_claim **ret, struct vhca_error *err)
@@ -92,9 +93,9 @@ void vhca_engine_pass_on(struct vhca_claim *claim)
 	claim->kept_epoch = 0;
 }
 
-void vhca_engine_await_tickets(struct vhca_claim *claim)
+void vhca_engine_await_tickets(struct vhca_claim *claim, const char *signer)
 {
-	claim->lacks_tickets = true;
+	(void)vhca_strcpy(claim->awaited_signer, sizeof(claim->awaited_signer), signer); /* size */
 }
 
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)

@@ -271,6 +271,18 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 
 /* ---- keys of guests that are to come ---- */
 
+/* Its guest is to come; or it has come, and the SM, which wants a ticket first, has no binding. */
+static bool is_coming(const struct vhca_claim *c)
+{
+	bool has_vf = c->vf->state == VHCA_VF_PROGRAMMED || c->vf->state == VHCA_VF_ATTACHED;
+
+	if (c->awaited_signer[0])
+		return has_vf || (c->migrating && !c->sm_code);
+	/* On mlx5 they are the vGUID's own, and a stopped guest may be long in coming. */
+	return c->migrating || (c->custody == VHCA_CUSTODY_RESERVED &&
+				vhca_hca_identity(c->vf->hca)->host_pkey_map);
+}
+
 static uint16_t collect_coming_keys(struct vhca_engine *e, const struct vhca_hca *hca,
 				    uint16_t ret[static VHCA_PKEY_TABLE_MAX])
 {
@@ -278,12 +290,7 @@ static uint16_t collect_coming_keys(struct vhca_engine *e, const struct vhca_hca
 	uint16_t n = 0;
 
 	TAILQ_FOREACH (c, &e->model.claims, link) {
-		/* On mlx5 they are the vGUID's own, and a stopped guest may be long in coming. */
-		bool is_coming = c->migrating || c->lacks_tickets ||
-				 (c->custody == VHCA_CUSTODY_RESERVED &&
-				  vhca_hca_identity(hca)->host_pkey_map);
-
-		if (!is_coming || vhca_claim_is_ending(c) || c->vf->hca != hca)
+		if (vhca_claim_is_ending(c) || c->vf->hca != hca || !is_coming(c))
 			continue;
 		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
 			if (vhca_pkey_find(ret, n, c->identity.pkeys[i]) < 0)

@@ -158,13 +158,36 @@ static void raise_link(const struct vhca_claim *c)
 	vf->outdated |= vf->host.effect != VHCA_EFFECT_NONE;
 }
 
+/*
+ * The SM asks for a ticket of the very source that was silent, and knows nobody above what that has
+ * promised: so the source has not taken it back, and its tickets are still to come. What is not the
+ * source's own it could not have promised.
+ */
+static bool signer_is_away(const struct vhca_engine *e, const struct vhca_claim *c,
+			   struct json_object *doc)
+{
+	struct json_object *signers = NULL;
+
+	if (!c->awaited_signer[0] || vhca_engine_proof(e, c) ||
+	    !json_object_object_get_ex(doc, "signers", &signers) ||
+	    !json_object_is_type(signers, json_type_array))
+		return false;
+	for (size_t i = 0; i < json_object_array_length(signers); i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(signers, i));
+
+		if (name && strcmp(name, c->awaited_signer) == 0)
+			return true;
+	}
+	return false;
+}
+
 void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
 {
 	struct vhca_engine *e = engine;
 	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
 	static const char *const codes[] = {VHCA_CODE_NOT_THE_OWNER, VHCA_CODE_TICKET_NOT_VALID};
-	bool refused;
+	bool refused, waits;
 	int code;
 
 	if (!binding->bound || !c || c->epoch != binding->epoch)
@@ -177,13 +200,13 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		    binding->n_pkeys * sizeof(binding->pkeys[0])) != 0))
 		return; /* the partitions have changed since, and that is reported */
 	code = vhca_json_problem_find(doc, codes, VHCA_ARRAY_SIZE(codes));
-	/*
-	 * It knows nobody above what was promised, so the source has not taken that back: its
-	 * tickets are still to come.
-	 */
-	if (c->lacks_tickets && code >= 0 && strcmp(codes[code], VHCA_CODE_NOT_THE_OWNER) == 0 &&
-	    !vhca_engine_proof(e, c))
+	waits = code >= 0 && strcmp(codes[code], VHCA_CODE_NOT_THE_OWNER) == 0 &&
+		signer_is_away(e, c, doc);
+	if (waits) {
 		answer = VHCA_SM_RETRY;
+		c->disputed = true;
+		vhca_model_dispute(&e->model, c->identity.guid, true);
+	}
 	refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
 	if (answer == VHCA_SM_ACCEPTED || answer == VHCA_SM_SUPERSEDED)
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
@@ -191,8 +214,8 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		raise_link(c);
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
 		c->ownership_unconfirmed = c->disputed = c->unaccepted = c->asked_before = false;
-		if (c->lacks_tickets) {
-			c->lacks_tickets = false;
+		if (c->awaited_signer[0]) {
+			c->awaited_signer[0] = '\0';
 			engine_save_soon(e, c);
 			vhca_engine_declare_members(e); /* its binding has its keys on the port */
 		}
@@ -207,6 +230,8 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	if (refused && c->custody != VHCA_CUSTODY_RESERVED && go_on_from(e, c, doc))
 		return;
 	c->sm_code = code < 0 ? NULL : codes[code];
+	if (waits || (refused && c->awaited_signer[0]))
+		vhca_engine_declare_members(e);
 	if (c->sm_answer != answers[answer].sm_answer) {
 		c->sm_answer = answers[answer].sm_answer;
 		c->sm_answer_ms = vhca_now_ms();

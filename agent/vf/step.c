@@ -484,7 +484,7 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_step_absent(e, vf);
 		return;
 	}
-	if (vf->claim && vf->claim->lacks_tickets)
+	if (vf->claim && vf->claim->awaited_signer[0])
 		ask_owner_again(e, vf);
 	steps[vf->state](e, vf);
 }

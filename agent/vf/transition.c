@@ -243,7 +243,8 @@ static void on_commit(void *arg, int rc)
 	struct vhca_engine *e = c->e;
 	struct vhca_vf *vf = c->vf;
 	enum vhca_vf_state from = vf->state;
-	bool is_port = vf->claim && vhca_claim_is_port(vf->claim);
+	bool may_declare =
+		vf->claim && (vhca_claim_is_port(vf->claim) || vf->claim->awaited_signer[0]);
 
 	engine_release_ticket(e, c->ticket, rc == 0);
 	vf->committing--;
@@ -275,8 +276,9 @@ static void on_commit(void *arg, int rc)
 		claim_ended(e, vf, c->ended);
 		vhca_timer_arm_ms(e->requests, 0); /* its domain may have another VF */
 	}
-	if (rc == 0) {	     /* else after the back-off */
-		if (is_port) /* its keys come before its guest does, and go behind its binding */
+	if (rc == 0) { /* else after the back-off */
+		/* A port's keys come before its guest does, and go behind its binding. */
+		if (may_declare)
 			vhca_engine_declare_members(e);
 		if (vf->claim && !vf->committing && vf->owed == VHCA_OWED_NOTHING)
 			engine_tell(e, vf->claim, ENGINE_DURABLE, NULL);

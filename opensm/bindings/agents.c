@@ -13,12 +13,13 @@ static int bad(struct vhca_error *err, const char *word, const char *why)
 	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0, "\"%.160s\" %s", word, why);
 }
 
-bool vhca_osm_agents_have(const struct vhca_osm_agents *agents, const char *node)
+const struct vhca_osm_agent *vhca_osm_agents_of(const struct vhca_osm_agents *agents,
+						const char *node)
 {
 	for (size_t i = 0; i < agents->n; i++)
 		if (strcmp(agents->list[i].node, node) == 0)
-			return true;
-	return false;
+			return &agents->list[i];
+	return NULL;
 }
 
 static int add_port(struct vhca_osm_agent *agent, const char *word, struct vhca_error *err)
@@ -61,7 +62,7 @@ int vhca_osm_agents_add(struct vhca_osm_agents *agents, const char *node, const 
 	r = read_line(&agent, value, err);
 	if (r < 0)
 		return r;
-	if (vhca_osm_agents_have(agents, node))
+	if (vhca_osm_agents_of(agents, node))
 		return bad(err, node, "stands twice in [agents]");
 	if (agents->n == VHCA_OSM_AGENTS_MAX)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,

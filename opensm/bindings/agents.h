@@ -42,7 +42,9 @@ int vhca_osm_agents_add(struct vhca_osm_agents *agents, const char *node, const 
 			struct vhca_error *err);
 /* After the last line; a certificate or a port that stands in two is an error. */
 int vhca_osm_agents_sort(struct vhca_osm_agents *agents, struct vhca_error *err);
-bool vhca_osm_agents_have(const struct vhca_osm_agents *agents, const char *node);
+/* The node's line, or NULL. */
+const struct vhca_osm_agent *vhca_osm_agents_of(const struct vhca_osm_agents *agents,
+						const char *node);
 /* The one with this certificate, or NULL. */
 const struct vhca_osm_agent *vhca_osm_agents_find(const struct vhca_osm_agents *agents,
 						  const char *certificate);

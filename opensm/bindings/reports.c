@@ -246,7 +246,7 @@ void vhca_osm_report_drop_strangers(struct vhca_osm_reports *reports)
 	for (size_t i = vhca_osm_table_pins(reports->table); agents->listed && i-- > 0;) {
 		const struct vhca_osm_pin *pin = vhca_osm_table_pin_at(reports->table, i);
 
-		if (strncmp(pin->node, "token:", 6) == 0 || vhca_osm_agents_have(agents, pin->node))
+		if (strncmp(pin->node, "token:", 6) == 0 || vhca_osm_agents_of(agents, pin->node))
 			continue;
 		drop_pin(reports, pin->guid, "it does not stand in [agents]");
 	}

@@ -95,7 +95,10 @@ static bool waits_for_lid(const struct vhca_osm_api *api, uint64_t vguid)
 	return vhca_osm_mover_has_queued(api->mover, vguid);
 }
 
-/* A refusal because of the epoch says what is known, so that the sender can go on from there. */
+/*
+ * A refusal because of the epoch says what is known, so that the sender can go on from there; one
+ * because of the owner, whose ticket would help.
+ */
 static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req, uint64_t vguid,
 		   const struct vhca_error *err)
 {
@@ -106,6 +109,8 @@ static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req
 	if (known &&
 	    (vhca_error_is(err, VHCA_CODE_SUPERSEDED) || vhca_error_is(err, VHCA_CODE_EPOCH_TIE)))
 		vhca_osm_json_add_known(doc, known);
+	if (vhca_error_is(err, VHCA_CODE_NOT_THE_OWNER))
+		vhca_osm_json_add_signers(doc, &api->owners, vguid);
 	vhca_http_reply_error_doc(req, err, doc);
 }
 

@@ -46,6 +46,18 @@ void vhca_osm_json_add_known(struct json_object *problem, const struct vhca_osm_
 	vhca_json_add_guid(problem, "port_guid", known->withdrawn ? 0 : known->port_guid);
 }
 
+void vhca_osm_json_add_signers(struct json_object *problem, const struct vhca_osm_owners *owners,
+			       uint64_t vguid)
+{
+	const char *signers[VHCA_OSM_SIGNERS_MAX];
+	size_t n = vhca_osm_owners_signers(owners, vguid, signers);
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < n; i++)
+		(void)json_object_array_add(list, json_object_new_string(signers[i]));
+	vhca_json_add(problem, "signers", list);
+}
+
 struct json_object *vhca_osm_json_relocation(const struct vhca_osm_service *s,
 					     const struct vhca_osm_binding *b,
 					     const struct vhca_osm_relocation *relocation)

@@ -5,7 +5,7 @@
 #include <json-c/json_object.h>
 
 #include "opensm/bindings/service.h"
-#include "opensm/tickets/chain.h"
+#include "opensm/tickets/owners.h"
 
 /* Rows of one list answer, unless ?limit= says less. */
 #define VHCA_OSM_PAGE_MAX 512
@@ -44,6 +44,9 @@ struct vhca_osm_relocation {
 /* Adds {known_epoch, bound, port_guid}: what a refusal because of the epoch is about. port_guid
  * is null unless bound. */
 void vhca_osm_json_add_known(struct json_object *problem, const struct vhca_osm_binding *known);
+/* Adds {signers}: by whose ticket what is another's would be the sender's. */
+void vhca_osm_json_add_signers(struct json_object *problem, const struct vhca_osm_owners *owners,
+			       uint64_t vguid);
 /* {id, state, lid, smps, evicted, findings}; b is the binding that it makes. */
 struct json_object *vhca_osm_json_relocation(const struct vhca_osm_service *s,
 					     const struct vhca_osm_binding *b,

@@ -210,6 +210,27 @@ static bool leads_here(const struct report *report, const char *node, uint64_t e
 	       last->port_guid == want->port_guid && last->epoch <= want->epoch;
 }
 
+size_t vhca_osm_owners_signers(const struct vhca_osm_owners *owners, uint64_t vguid,
+			       const char *ret[static VHCA_OSM_SIGNERS_MAX])
+{
+	const struct vhca_osm_binding *known =
+		owners->conf->tickets ? vhca_osm_table_find(owners->table, vguid) : NULL;
+	const uint64_t parties[VHCA_OSM_SIGNERS_MAX] = {known ? known->port_guid : 0,
+							known ? known->owner.other_port : 0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(parties); i++) {
+		const char *node =
+			vhca_osm_node_of(&owners->conf->agents, owners->table, parties[i]);
+		const struct vhca_osm_agent *line =
+			node ? vhca_osm_agents_of(&owners->conf->agents, node) : NULL;
+
+		if (line)
+			ret[n++] = line->certificate;
+	}
+	return n;
+}
+
 /* The other party may have had it back unheard, and handed it on. */
 static int judge_stranger(const struct vhca_osm_owners *o, struct report *report,
 			  struct vhca_osm_owner *ret, struct vhca_error *err)

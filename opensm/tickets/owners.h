@@ -48,6 +48,13 @@ int vhca_osm_owners_put(struct vhca_osm_owners *owners, struct vhca_osm_reports 
 			const struct vhca_osm_node *by, struct vhca_osm_binding *want,
 			const struct vhca_osm_proof *proof, uint64_t from_port,
 			struct vhca_osm_eviction *ret, struct vhca_error *err);
+/* The node that a vGUID is with, and the one that may have it back. */
+#define VHCA_OSM_SIGNERS_MAX 2
+/*
+ * By whose ticket what is not_the_owner's would be: names of certificates, borrowed; how many.
+ */
+size_t vhca_osm_owners_signers(const struct vhca_osm_owners *owners, uint64_t vguid,
+			       const char *ret[static VHCA_OSM_SIGNERS_MAX]);
 /*
  * vhca_osm_report_pin(), but of no port that may be a virtual GUID whose owner has not been heard
  * yet, or waits: as that he could not bind it any more. Then it is nobody's, and no error.

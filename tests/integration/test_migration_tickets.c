@@ -198,11 +198,14 @@ static bool has_vf(const struct chaos *c, unsigned int host)
 
 static bool has_arrived_alone(const struct chaos *c)
 {
-	return c->guests[0].at == 1 && has_vf(c, 1) && c->n_strangers > 0;
+	return c->guests[0].at == 1 && (c->sm_down ? has_vf(c, 1) : c->n_strangers > 0);
 }
 
-/* The source is killed before it hands over, and stays away; the SM answers all the time. */
-static struct chaos *go_alone(struct plan *p)
+/*
+ * The source is killed before it hands over, and stays away. Then the SM says whose it is: when the
+ * guest has its VF, or before.
+ */
+static struct chaos *go_alone(struct plan *p, bool has_vf_first)
 {
 	struct chaos *c = begin(dir.root, p);
 	uint64_t until;
@@ -219,7 +222,13 @@ static struct chaos *go_alone(struct plan *p)
 			chaos_cut(c, 0, 1, false);
 	}
 	chaos_kill(&c->hosts[0]);
+	c->sm_down = has_vf_first;
 	while (!has_arrived_alone(c)) {
+		assert_true(vtime_now() < until);
+		chaos_run(c, 500);
+	}
+	c->sm_down = false;
+	while (c->n_strangers == 0) {
 		assert_true(vtime_now() < until);
 		chaos_run(c, 500);
 	}
@@ -242,7 +251,7 @@ static void end_alone(struct chaos *c)
 static void who_went_on_alone_waits_for_its_ticket(void **state)
 {
 	struct plan p = {0};
-	struct chaos *c = go_alone(&p);
+	struct chaos *c = go_alone(&p, true);
 
 	(void)state;
 	chaos_run(c, HOP_MS);
@@ -250,10 +259,21 @@ static void who_went_on_alone_waits_for_its_ticket(void **state)
 	end_alone(c);
 }
 
+static void who_went_on_alone_is_given_nothing_before_its_ticket(void **state)
+{
+	struct plan p = {0};
+	struct chaos *c = go_alone(&p, false);
+
+	(void)state;
+	chaos_run(c, HOP_MS);
+	assert_false(has_vf(c, 1));
+	end_alone(c);
+}
+
 static void who_went_on_alone_may_be_killed(void **state)
 {
 	struct plan p = {0};
-	struct chaos *c = go_alone(&p);
+	struct chaos *c = go_alone(&p, true);
 
 	(void)state;
 	chaos_kill(&c->hosts[1]);
@@ -305,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_went_on_alone_waits_for_its_ticket),
+		cmocka_unit_test(who_went_on_alone_is_given_nothing_before_its_ticket),
 		cmocka_unit_test(who_went_on_alone_may_be_killed),
 		cmocka_unit_test(a_guest_that_moved_twice_unheard_is_believed),
 		cmocka_unit_test(at_each_step_an_agent_may_die),

@@ -308,7 +308,8 @@ class Door(Case):
         move = {"id": "1", "epoch": 2, "vguid": vguid, "phase": "commit", "from": {"port_guid": port["hv1"], "gid_index": 1},
                 "to": {"port_guid": port["hv2"], "gid_index": 1}, "pkeys": ["0x8001"]}
         self.assertEqual(self.ask("/v1/moves", None, agents["hv2"], "POST", {**move, "phase": "prepare"})[0], 200)    # a destination has no ticket yet
-        self.assertEqual(self.ask("/v1/moves", None, agents["hv2"], "POST", move)[1]["code"], "not_the_owner")
+        refusal = self.ask("/v1/moves", None, agents["hv2"], "POST", move)[1]
+        self.assertEqual((refusal["code"], refusal["signers"]), ("not_the_owner", ["cert:hv1.example.org"]))
         self.assertEqual([report("hv2", 2), report("hv2", 2**40), withdraw("hv2", 2**40)], ["not_the_owner"] * 3)
         self.assertEqual([report("hv2", 2, tickets=["vhca-ticket-1 of mine"]), report("hv2", 2, tickets=["x"] * 5)], ["bad_ticket", "bad_request"])
         self.assertEqual(withdraw("hv1", 1, "&keep_lid=yes"), 200)    # on its way

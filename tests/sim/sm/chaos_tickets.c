@@ -128,6 +128,8 @@ int chaos_tickets_refuse(struct chaos *c, const struct chaos_request *req, struc
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct chaos_owner *o, after;
+	struct json_object *signers;
+	char owner[24];
 	struct claim claim;
 
 	if (!c->authority || !read_claim(req, &claim))
@@ -142,6 +144,10 @@ int chaos_tickets_refuse(struct chaos *c, const struct chaos_request *req, struc
 	*ret = vhca_json_problem(&err);
 	vhca_json_add_u64(*ret, "known_epoch", o->epoch);
 	vhca_json_add_bool(*ret, "bound", true);
+	(void)snprintf(owner, sizeof(owner), "cert:host%u", o->owner);
+	signers = json_object_new_array();
+	(void)json_object_array_add(signers, json_object_new_string(owner));
+	vhca_json_add(*ret, "signers", signers);
 	c->n_strangers += !claim.asks;
 	return vhca_json_problem_status(&err);
 }

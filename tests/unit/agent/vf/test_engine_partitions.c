@@ -222,6 +222,43 @@ static void test_what_was_answered_is_forgotten_whole(void **state)
 	assert_string_equal(first_claim(w)->sm_answer_reason, "");
 }
 
+/* What a silent source had promised was taken, and the SM says who would have to sign that. */
+static void go_on_alone(struct world *w, const char *doc)
+{
+	w->fenced = true;
+	w->conf.sm_timeout_ms = 60000;
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, not_served, NULL));
+	vhca_engine_await_tickets(TAILQ_FIRST(&vhca_engine_model(w->engine)->claims),
+				  "cert:source");
+	sm_says_doc(w, VHCA_SM_REFUSED, doc);
+}
+
+static void test_a_promise_of_what_is_anothers_is_refused(void **state)
+{
+	struct world *w = *state;
+
+	go_on_alone(w, "{\"code\": \"not_the_owner\", \"signers\": [\"cert:victim\"]}");
+	assert_int_equal(first_claim(w)->sm_answer, VHCA_ANSWER_REFUSED);
+	assert_true(world_until(w, has_problem, "sm_refused"));
+	assert_true(world_until(w, nothing_attached, NULL));
+}
+
+static void test_a_promise_without_its_ticket_waits(void **state)
+{
+	struct world *w = *state;
+
+	go_on_alone(w, "{\"code\": \"not_the_owner\", \"signers\": [\"cert:source\"]}");
+	world_settle(w);
+	assert_int_equal(count(w, VHCA_VF_CLAIMED), 1);
+	sm_says(w, VHCA_SM_RETRY, "connection refused"); /* what it said holds */
+	world_settle(w);
+	assert_int_equal(count(w, VHCA_VF_CLAIMED), 1);
+	sm_says(w, VHCA_SM_ACCEPTED, "");
+	assert_true(world_until(w, served, &zero));
+}
+
 static void test_fencing_sm_that_is_down_blocks_nobody(void **state)
 {
 	struct world *w = *state;
@@ -355,6 +392,8 @@ int main(void)
 		TEST(test_epoch_of_a_place_that_gave_up_is_learnt),
 		TEST(test_vguid_that_is_bound_elsewhere_is_refused),
 		TEST(test_what_was_answered_is_forgotten_whole),
+		TEST(test_a_promise_of_what_is_anothers_is_refused),
+		TEST(test_a_promise_without_its_ticket_waits),
 		TEST(test_fencing_sm_that_is_down_blocks_nobody),
 		TEST(test_sm_required),
 		TEST(test_index_that_changes_meaning_forces_off),

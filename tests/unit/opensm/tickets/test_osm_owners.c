@@ -29,6 +29,34 @@ static void the_owner_is_heard(void **state)
 	assert_int_equal(bound_at(s), PORT(A));
 }
 
+static void says_who_signs(struct site *s, const char *first, const char *second)
+{
+	const char *signers[VHCA_OSM_SIGNERS_MAX] = {NULL, NULL};
+	size_t n = vhca_osm_owners_signers(&s->owners, FALSE_GUID, signers);
+
+	assert_int_equal(n, second ? 2 : 1);
+	assert_string_equal(signers[0], first);
+	if (second)
+		assert_string_equal(signers[1], second);
+}
+
+/* The owner, and who may have it back. */
+static void a_refusal_says_who_has_to_sign(void **state)
+{
+	struct site *s = *state;
+
+	a_has_it(s, 5);
+	says_who_signs(s, names[A], NULL);
+	says(withdraw(s, A, 5, true), "");
+	says(report(s, X, 7), "not_the_owner");
+	says_who_signs(s, names[A], NULL); /* parked, too */
+	with(A, B, 6);
+	says(report(s, B, 6), "");
+	says_who_signs(s, names[B], names[A]);
+	says(settle(s, B, 6), "");
+	says_who_signs(s, names[B], NULL);
+}
+
 static void whom_the_owner_names_is_heard(void **state)
 {
 	struct site *s = *state;
@@ -318,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(the_owner_is_heard),
+		test(a_refusal_says_who_has_to_sign),
 		test(whom_the_owner_names_is_heard),
 		test(of_several_each_has_named_the_next),
 		test(a_ticket_is_no_more_than_it_says),
