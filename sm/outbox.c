@@ -396,11 +396,10 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 	r->attempts++;
 	/* The proof first: for what it does not know of that, an SM would end the LID. */
 	if (shows_proof_otherwise(ob, r, res) ||
-	    (vhca_outbox_row_is_move(&r->row) && goes_otherwise(ob, r, rc, res, err))) {
+	    (vhca_outbox_row_is_move(&r->row) && goes_otherwise(ob, r, rc, res, err)))
 		drop_replaced(ob, r);
-	} else {
+	else
 		take_answer(ob, r, rc, res, err);
-	}
 	pump(ob);
 }
 
@@ -428,6 +427,7 @@ static void send_report(struct vhca_outbox *ob, struct report *r)
 		(void)json_object_put(req.body);
 	}
 	if (rc < 0) {
+		r->without_lid = false; /* that was of an answer of then */
 		(void)snprintf(r->reason, sizeof(r->reason), "cannot send: %s",
 			       strerrordesc_np(-rc));
 		r->next_try = vhca_now_ms() + vhca_backoff_next(&r->backoff);

@@ -211,6 +211,36 @@ static void a_lid_waits_for_the_role(void **state)
 	assert_non_null(strstr(box_last_seen(b)->body, "\"lid_policy\":\"follow\""));
 }
 
+static struct box *box_of_role; /* whose SM gives it as the request without the LID fails */
+
+static int fail_without_lid(const struct vhca_sm_binding *b, struct vhca_sm_request *ret)
+{
+	if (b->follow_lid || !box_of_role->sm.follow_code)
+		return vhca_sm_vhcasm.commit_request(b, ret);
+	box_of_role->sm.follow_code = NULL;
+	return -ENOMEM;
+}
+
+/* What was denied once is asked for again, if the answer has led to no request. */
+static void a_lid_is_asked_for_anew(void **state)
+{
+	struct vhca_sm_ops ops = vhca_sm_vhcasm;
+	struct box *b = *state;
+
+	box_of_role = b;
+	ops.commit_request = fail_without_lid;
+	b->ops = &ops;
+	box_reopen_outbox(b, b->backoff_ms);
+	b->sm.follow_code = "role_needed";
+	box_put_binding(b, follower());
+	box_wait_all_done(b);
+	assert_int_equal(b->sm.n_seen, 2);
+	assert_non_null(strstr(box_last_seen(b)->body, "\"lid_policy\":\"follow\""));
+	assert_int_equal(b->n_lid_stays, 0);
+	b->ops = &vhca_sm_vhcasm;
+	box_reopen_outbox(b, b->backoff_ms);
+}
+
 static void an_older_plugin_moves_no_lid(void **state)
 {
 	struct box *b = *state;
@@ -353,6 +383,7 @@ int main(void)
 		BOX_CASE(a_lid_that_is_refused_stays),
 		BOX_CASE(a_lid_waits_for_what_passes),
 		BOX_CASE(a_lid_waits_for_the_role),
+		BOX_CASE(a_lid_is_asked_for_anew),
 		BOX_CASE(an_older_plugin_moves_no_lid),
 		BOX_CASE(prepare_is_sent_once),
 		BOX_CASE(prepare_takes_no_effect),
