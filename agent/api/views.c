@@ -89,9 +89,9 @@ static struct json_object *view_missing(const struct vhca_vf *vf)
 {
 	struct json_object *list = json_object_new_array();
 	const struct vhca_claim *c = vf->claim;
-	bool lacks_all =
-		c && vf->hw.sm_pkeys &&
-		(c->unaccepted || vhca_claim_is_refused(c) || vf->hw.policy == VHCA_LINK_DOWN);
+	bool lacks_all = c && vf->hw.sm_pkeys &&
+			 (c->word != VHCA_WORD_YES || vhca_claim_is_refused(c) ||
+			  vf->hw.policy == VHCA_LINK_DOWN);
 
 	for (unsigned int i = 0; c && vf->hw_known && i < c->identity.n_pkeys; i++)
 		if (vf->hw.sm_pkeys ? lacks_all : vf->hw.map[i] == VHCA_PKEY_UNMAPPED)

@@ -107,6 +107,9 @@ static int load_vf(void *ctx, const struct vhca_row *row)
  */
 #define ENDING_RELEASED VHCA_END_WHEN_LEFT
 
+/* In `asked`, beside 0 and 1: the SM has refused its partitions, and not accepted them since. */
+#define ASKED_REFUSED 2
+
 /* The columns of claims, as the schema has them. */
 enum {
 	CLAIM_ID,
@@ -192,7 +195,9 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 			 ? (enum vhca_claim_end)ending
 			 : VHCA_END_ASKED;
 	c->withdrawn = vhca_claim_is_withheld(c);
-	c->asked = vhca_row_i64(row, CLAIM_ASKED) != 0;
+	c->asked = vhca_row_i64(row, CLAIM_ASKED) & 1;
+	if (vhca_row_i64(row, CLAIM_ASKED) & ASKED_REFUSED)
+		c->word = VHCA_WORD_NO;
 	c->kept_epoch = vhca_row_u64(row, CLAIM_KEPT);
 	c->port_guid = vhca_row_u64(row, CLAIM_PORT_GUID);
 	c->created_ms = vhca_row_u64(row, CLAIM_CREATED);
@@ -303,8 +308,11 @@ static const char *durable_custody(const struct vhca_claim *c)
 /* What a claim was made with stays. */
 void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 {
+	int64_t asked = c->asked;
 	char text[VHCA_PKEYS_STRLEN(VHCA_VF_PKEYS_MAX)];
 
+	if (c->word == VHCA_WORD_NO && vhca_claim_is_refused(c)) /* else it is asked anew */
+		asked += ASKED_REFUSED;
 	vhca_pkeys_format(text, sizeof(text), c->identity.pkeys, c->identity.n_pkeys);
 	vhca_txn_exec(txn,
 		      "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
@@ -325,7 +333,7 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL,
 		      (int64_t)c->end +
 			      (c->released && vhca_claim_is_ending(c) ? ENDING_RELEASED : 0),
-		      durable_custody(c), (int64_t)c->asked, c->kept_epoch,
+		      durable_custody(c), asked, c->kept_epoch,
 		      c->migrating || c->awaited_signer[0] ? VHCA_UUID_STR(&c->migration) : NULL,
 		      c->port_guid, c->created_ms, (int64_t)c->lease_s, c->follow_port,
 		      (int64_t)c->follow_lid);

@@ -143,6 +143,13 @@ struct vhca_waiter {
 
 #define VHCA_LID_REASON_MAX 256 /* as an error says it */
 
+/* Where only the SM has a claim's partitions: what it has said last of this list. */
+enum vhca_word {
+	VHCA_WORD_YES, /* or the claim began with it */
+	VHCA_WORD_AWAITED,
+	VHCA_WORD_NO,
+};
+
 struct vhca_claim {
 	TAILQ_ENTRY(vhca_claim) link;
 	struct vhca_uuid id;
@@ -264,8 +271,8 @@ struct vhca_claim {
 	/* VHCA_CODE_NOT_THE_OWNER or VHCA_CODE_TICKET_NOT_VALID; NULL = neither was the answer */
 	const char *sm_code;
 	char sm_answer_reason[160];
-	/* its partitions have changed, and the SM has not accepted them since */
-	bool unaccepted;
+	/* of the SM on its partitions; a no is durable, and what is not answered the outbox has */
+	enum vhca_word word;
 	/* somebody waits for its word until then; 0 = nobody. Not durable */
 	uint64_t word_until_ms;
 	struct vhca_error failure; /* why the claim ends, for its waiters and its domain */

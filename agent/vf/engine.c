@@ -275,8 +275,9 @@ void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
 		end_unheard_takeover(e, c);
 		if (c->boot == VHCA_BOOT_EARLIER)
 			vhca_outbox_drop_bound(outbox, c->identity.guid);
-		else if (vhca_outbox_has_bound(outbox, c->identity.guid))
-			c->unaccepted = true;
+		else if (c->word == VHCA_WORD_YES &&
+			 vhca_outbox_has_bound(outbox, c->identity.guid))
+			c->word = VHCA_WORD_AWAITED;
 	}
 }
 

@@ -70,7 +70,7 @@ static bool is_reserved_again(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_refuse(c, VHCA_VF_PROGRAMMED, &left);
 	engine_refuse(c, ENGINE_MEMBERS, &left);
 	c->word_until_ms = 0;
-	c->unaccepted = false;
+	c->word = VHCA_WORD_YES;
 	engine_forget_answer(c);
 	return true;
 }

@@ -631,9 +631,13 @@ void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *c, con
 	if (r == 0)
 		r = same ? check_idle(e, c, &err) : check_change(e, c, &want, &err);
 	if (r < 0 || (same && c->vf->state >= ready && !c->vf->reprogram &&
-		      !(by_sm && (c->unaccepted || vhca_claim_is_refused(c))))) {
+		      !(by_sm && (c->word != VHCA_WORD_YES || vhca_claim_is_refused(c))))) {
 		engine_answer_later(e, fn, arg, &err);
 		return;
+	}
+	if (same && by_sm && vhca_claim_is_refused(c)) {
+		engine_forget_answer(c); /* its partitions may be there by now */
+		engine_report(e, c);
 	}
 	if ((by_sm ? engine_await_word(e, c, fn, arg) : engine_add_waiter(c, ready, fn, arg)) < 0) {
 		vhca_error_no_memory(&err, "partitions");

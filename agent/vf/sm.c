@@ -159,6 +159,19 @@ static void raise_link(const struct vhca_claim *c)
 }
 
 /*
+ * Where only the SM has partitions, its no is durable: an agent that starts would take them for
+ * accepted. Its yes is not asked for again then: an SM that is away takes nothing back.
+ */
+static void note_word(struct vhca_engine *e, struct vhca_claim *c, enum vhca_word word)
+{
+	bool changes = word == VHCA_WORD_NO || c->word == VHCA_WORD_NO;
+
+	c->word = word;
+	if (changes && c->vf && !vhca_hca_identity(c->vf->hca)->host_pkey_map)
+		engine_save_soon(e, c);
+}
+
+/*
  * The SM asks for a ticket of the very source that was silent, and knows nobody above what that has
  * promised: so the source has not taken it back, and its tickets are still to come. What is not the
  * source's own it could not have promised.
@@ -213,7 +226,8 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	if (answer == VHCA_SM_ACCEPTED) {
 		raise_link(c);
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
-		c->ownership_unconfirmed = c->disputed = c->unaccepted = c->asked_before = false;
+		note_word(e, c, VHCA_WORD_YES);
+		c->ownership_unconfirmed = c->disputed = c->asked_before = false;
 		if (c->awaited_signer[0]) {
 			c->awaited_signer[0] = '\0';
 			engine_save_soon(e, c);
@@ -238,6 +252,8 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		vhca_events_add(e->args.events, refused ? "alarm" : "sm",
 				VHCA_GUID_STR(c->identity.guid), "report %s%s%s",
 				answers[answer].word, reason[0] ? ": " : "", reason);
+		if (refused && c->custody != VHCA_CUSTODY_RESERVED)
+			note_word(e, c, VHCA_WORD_NO);
 	}
 	(void)snprintf(c->sm_answer_reason, sizeof(c->sm_answer_reason), "%s",
 		       reason[0] ? reason : answers[answer].word);

@@ -234,7 +234,8 @@ static void identity_saved(struct engine_commit *c, int rc)
 			      VHCA_BDF_STR(vf->bdf), keys[0] ? keys : "none");
 	vf->outdated |= vf->host.effect != VHCA_EFFECT_NONE;
 	vf->reprogram |= vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED;
-	vf->claim->unaccepted |= vf->claim->custody != VHCA_CUSTODY_RESERVED;
+	if (vf->claim->custody != VHCA_CUSTODY_RESERVED)
+		vf->claim->word = VHCA_WORD_AWAITED;
 }
 
 static void on_commit(void *arg, int rc)

@@ -176,6 +176,17 @@ static void test_partitions_are_answered_by_the_sm(void **state)
 	assert_int_equal(count_missing(w), 0);
 }
 
+/* When all is written down. */
+static void restart(struct world *w)
+{
+	world_settle(w);
+	world_kill(w);
+	world_start(w);
+	assert_true(world_until(w, rests_attached, NULL));
+	world_look(w, 0);
+	assert_true(world_until(w, was_read, NULL));
+}
+
 static void test_partitions_are_refused_by_the_sm(void **state)
 {
 	struct world *w = *state;
@@ -188,13 +199,47 @@ static void test_partitions_are_refused_by_the_sm(void **state)
 	assert_string_equal(a.code, "sm_refused");
 	assert_non_null(strstr(a.msg, "no partition 0x0012"));
 	assert_int_equal(count_missing(w), 2);
-	ask(w, "0x8011 0x8012", &a);
+	ask(w, "0x8011 0x8012", &a); /* the same again: the SM is asked anew */
+	assert_false(a.called);
+	assert_int_equal(count_missing(w), 2);
+	say(w, VHCA_SM_REFUSED, "no partition 0x0012");
+	assert_true(world_until(w, answered, &a));
 	assert_string_equal(a.code, "sm_refused");
-	ask(w, "0x8011", &a);
+	ask(w, "0x8011 0x8012", &a);
 	assert_false(a.called);
 	say(w, VHCA_SM_ACCEPTED, "");
 	assert_true(world_until(w, answered, &a));
 	assert_true(a.ok);
+}
+
+/* A no is remembered, and so is a yes: an SM that is away takes nothing back. */
+static void test_killed_after_the_sm_has_said_so(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	begin(w, PATIENT_MS);
+	ask(w, "0x8011", &a);
+	say(w, VHCA_SM_ACCEPTED, "");
+	assert_true(world_until(w, answered, &a));
+	restart(w);
+	assert_int_equal(count_missing(w), 0);
+	ask(w, "0x8012", &a);
+	say(w, VHCA_SM_REFUSED, "no partition 0x0012");
+	assert_true(world_until(w, answered, &a));
+	restart(w);
+	assert_int_equal(count_missing(w), 1);
+	assert_int_equal(link_of(w), VHCA_LINK_AUTO);
+	say(w, VHCA_SM_RETRY, "no route to host");
+	restart(w);
+	assert_int_equal(count_missing(w), 1);
+	ask(w, "0x8012", &a);
+	assert_false(a.called);
+	say(w, VHCA_SM_ACCEPTED, "");
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	restart(w);
+	assert_int_equal(count_missing(w), 0);
 }
 
 /* Whoever waits has an answer in time, and the SM is told all the same. */
@@ -301,13 +346,10 @@ static void test_guest_ends_meanwhile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_link_is_down_without_a_partition),
-		T(test_link_outlives_the_agent),
-		T(test_partitions_are_answered_by_the_sm),
-		T(test_partitions_are_refused_by_the_sm),
-		T(test_silent_sm),
-		T(test_killed_before_the_sm_has_said_so),
-		T(test_guest_ends_meanwhile),
+		T(test_link_is_down_without_a_partition),  T(test_link_outlives_the_agent),
+		T(test_partitions_are_answered_by_the_sm), T(test_partitions_are_refused_by_the_sm),
+		T(test_killed_after_the_sm_has_said_so),   T(test_silent_sm),
+		T(test_killed_before_the_sm_has_said_so),  T(test_guest_ends_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
