@@ -613,10 +613,10 @@ void vhca_outbox_drop_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64
 	vhca_sm_proof_drop(&ob->proofs, txn, vguid);
 }
 
-void vhca_outbox_sweep_proofs(struct vhca_outbox *ob, struct vhca_txn *txn,
-			      bool (*needs)(void *arg, uint64_t vguid), void *arg)
+uint64_t vhca_outbox_unneeded_proof(const struct vhca_outbox *ob,
+				    bool (*needs)(void *arg, uint64_t vguid), void *arg)
 {
-	vhca_sm_proof_sweep(&ob->proofs, txn, needs, arg);
+	return vhca_sm_proof_unneeded(&ob->proofs, needs, arg);
 }
 
 struct json_object *vhca_outbox_proof(const struct vhca_outbox *ob, uint64_t vguid)

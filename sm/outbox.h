@@ -96,9 +96,9 @@ void vhca_outbox_put_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_
 			   struct json_object *proof);
 /* It is this host's no more, and nothing is said of it: nobody needs to believe that. */
 void vhca_outbox_drop_proof(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t vguid);
-/* Drops those of other vGUIDs: what had them is over, and their removal was not durable. */
-void vhca_outbox_sweep_proofs(struct vhca_outbox *ob, struct vhca_txn *txn,
-			      bool (*needs)(void *arg, uint64_t vguid), void *arg);
+/* The vGUID of one that nobody needs: its removal was not durable; 0 = there is none. */
+uint64_t vhca_outbox_unneeded_proof(const struct vhca_outbox *ob,
+				    bool (*needs)(void *arg, uint64_t vguid), void *arg);
 /* To which no SM has said yes yet; borrowed, NULL = none. */
 struct json_object *vhca_outbox_proof(const struct vhca_outbox *ob, uint64_t vguid);
 

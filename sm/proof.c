@@ -119,30 +119,25 @@ void vhca_sm_proof_put(struct vhca_sm_proofs *all, struct vhca_txn *txn, uint64_
 			       VHCA_GUID_STR(vguid));
 }
 
-static void drop(struct vhca_txn *txn, struct sm_proof *p)
-{
-	vhca_txn_exec(txn, "DELETE FROM proofs WHERE vguid = ?1", "u", p->vguid);
-	forget(p);
-}
-
 void vhca_sm_proof_drop(struct vhca_sm_proofs *all, struct vhca_txn *txn, uint64_t vguid)
 {
 	struct sm_proof *p = find(all, vguid);
 
-	if (p)
-		drop(txn, p);
+	if (!p)
+		return;
+	vhca_txn_exec(txn, "DELETE FROM proofs WHERE vguid = ?1", "u", vguid);
+	forget(p);
 }
 
-void vhca_sm_proof_sweep(struct vhca_sm_proofs *all, struct vhca_txn *txn,
-			 bool (*needs)(void *arg, uint64_t vguid), void *arg)
+uint64_t vhca_sm_proof_unneeded(const struct vhca_sm_proofs *all,
+				bool (*needs)(void *arg, uint64_t vguid), void *arg)
 {
-	struct sm_proof *p, *next;
+	const struct sm_proof *p;
 
-	for (p = LIST_FIRST(&all->all); p; p = next) {
-		next = LIST_NEXT(p, link);
+	LIST_FOREACH (p, &all->all, link)
 		if (!needs(arg, p->vguid))
-			drop(txn, p);
-	}
+			return p->vguid;
+	return 0;
 }
 
 bool vhca_sm_proof_is_over(const struct vhca_sm_proofs *all, uint64_t vguid, uint64_t epoch)

@@ -39,9 +39,9 @@ void vhca_sm_proof_put(struct vhca_sm_proofs *all, struct vhca_txn *txn, uint64_
 		       struct json_object *proof);
 /* Nobody needs it any more, from this transaction on. */
 void vhca_sm_proof_drop(struct vhca_sm_proofs *all, struct vhca_txn *txn, uint64_t vguid);
-/* Drops those that nobody needs. */
-void vhca_sm_proof_sweep(struct vhca_sm_proofs *all, struct vhca_txn *txn,
-			 bool (*needs)(void *arg, uint64_t vguid), void *arg);
+/* The vGUID of one that nobody needs; 0 = there is none. */
+uint64_t vhca_sm_proof_unneeded(const struct vhca_sm_proofs *all,
+				bool (*needs)(void *arg, uint64_t vguid), void *arg);
 /* The SM has said yes here, at this epoch: what leads to a later one is kept. */
 bool vhca_sm_proof_is_over(const struct vhca_sm_proofs *all, uint64_t vguid, uint64_t epoch);
 

@@ -263,14 +263,17 @@ void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
 {
 	struct vhca_claim *c;
 	struct vhca_txn *txn;
+	uint64_t vguid;
 
 	e->outbox = outbox;
 	if (!outbox)
 		return;
 	/* A proof that has outlived its claim would keep a later claim's from being taken. */
-	txn = vhca_txn_new(e->args.store);
-	vhca_outbox_sweep_proofs(outbox, txn, needs_proof, e);
-	vhca_txn_commit(txn, NULL, NULL);
+	while ((vguid = vhca_outbox_unneeded_proof(outbox, needs_proof, e))) {
+		txn = vhca_txn_new(e->args.store);
+		vhca_outbox_drop_proof(outbox, txn, vguid);
+		vhca_txn_commit(txn, NULL, NULL);
+	}
 	TAILQ_FOREACH (c, &e->model.claims, link) {
 		end_unheard_takeover(e, c);
 		if (c->boot == VHCA_BOOT_EARLIER)
