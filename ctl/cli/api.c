@@ -292,6 +292,32 @@ static int add_page(const struct vhca_ctl *ctl, const char *list, const char *ke
 	return 0;
 }
 
+#define POLL_MARGIN_S 10 /* of the time-out over the long poll */
+
+int vhca_ctl_get_events(const struct vhca_ctl *ctl, const char *cursor, unsigned int wait_s,
+			struct json_object **ret, struct vhca_error *err)
+{
+	char path[VHCA_CTL_PATH_MAX];
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, path, sizeof(path));
+	vhca_strbuf_add(&sb, "/v1/events?since=");
+	vhca_ctl_encode(&sb, cursor);
+	vhca_strbuf_add(&sb, "&wait=%u", wait_s);
+	return vhca_ctl_call(ctl, "GET", path, NULL, (wait_s + POLL_MARGIN_S) * 1000, ret, err);
+}
+
+int vhca_ctl_take_cursor(struct json_object *doc, char ret[static VHCA_CTL_CURSOR_MAX],
+			 struct vhca_error *err)
+{
+	const char *cursor = vhca_view_text(doc, "cursor");
+
+	if (*cursor && vhca_strcpy(ret, VHCA_CTL_CURSOR_MAX, cursor) == 0)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
+			      "the agent's answer to /v1/events has no cursor");
+}
+
 int vhca_ctl_get_pages(const struct vhca_ctl *ctl, const char *path, const char *key,
 		       struct json_object **ret, struct vhca_error *err)
 {

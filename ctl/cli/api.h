@@ -83,6 +83,13 @@ struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i);
  */
 int vhca_ctl_get_pages(const struct vhca_ctl *ctl, const char *path, const char *key,
 		       struct json_object **ret, struct vhca_error *err);
+#define VHCA_CTL_CURSOR_MAX 128
+/* As vhca_ctl_call() by GET of what has happened since a cursor; waits so long for something. */
+int vhca_ctl_get_events(const struct vhca_ctl *ctl, const char *cursor, unsigned int wait_s,
+			struct json_object **ret, struct vhca_error *err);
+/* The cursor behind such an answer. */
+int vhca_ctl_take_cursor(struct json_object *doc, char ret[static VHCA_CTL_CURSOR_MAX],
+			 struct vhca_error *err);
 /*
  * Gets it, page by page where the answer has a `next`, and prints the table; with --json all rows
  * as one answer.

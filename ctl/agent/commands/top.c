@@ -15,10 +15,8 @@
 #include "ctl/cli/server.h"
 #include "ctl/cli/view.h"
 
-#define CURSOR_MAX   128
 #define EVENTS_SHOWN 5
-#define REFRESH_S    2	/* where nothing happens: ages go on */
-#define MARGIN_S     10 /* of the time-out over the long poll */
+#define REFRESH_S    2 /* where nothing happens: ages go on */
 #define RETRY_S	     1
 #define PAUSE_NS     200000000L /* between two frames, whatever happens */
 
@@ -32,7 +30,7 @@
 
 struct top {
 	const struct vhca_ctl *ctl;
-	char cursor[CURSOR_MAX];
+	char cursor[VHCA_CTL_CURSOR_MAX];
 	struct json_object *events; /* borrowed: the newest, oldest first */
 	bool is_screen;
 	struct winsize size; /* 0: whatever is needed */
@@ -275,16 +273,10 @@ static int take_events(struct top *t, unsigned int wait_s, struct vhca_error *er
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
 	struct json_object *events;
-	char path[VHCA_CTL_PATH_MAX];
-	struct vhca_strbuf sb;
 	size_t n;
 	int r;
 
-	vhca_strbuf_init(&sb, path, sizeof(path));
-	vhca_strbuf_add(&sb, "/v1/events?since=");
-	vhca_ctl_encode(&sb, t->cursor);
-	vhca_strbuf_add(&sb, "&wait=%u", wait_s);
-	r = vhca_ctl_call(t->ctl, "GET", path, NULL, (wait_s + MARGIN_S) * 1000, &doc, err);
+	r = vhca_ctl_get_events(t->ctl, t->cursor, wait_s, &doc, err);
 	if (r < 0)
 		return r;
 	events = vhca_view_array(doc, "events");
@@ -294,7 +286,7 @@ static int take_events(struct top *t, unsigned int wait_s, struct vhca_error *er
 	n = vhca_view_count(t->events);
 	if (n > EVENTS_SHOWN)
 		(void)json_object_array_del_idx(t->events, 0, n - EVENTS_SHOWN);
-	return vhca_strcpy(t->cursor, sizeof(t->cursor), vhca_view_text(doc, "cursor"));
+	return vhca_ctl_take_cursor(doc, t->cursor, err);
 }
 
 /* An agent that is being restarted, perhaps, is waited for. */

@@ -10,15 +10,13 @@
 #include "ctl/cli/api.h"
 #include "ctl/cli/view.h"
 
-#define CURSOR_MAX 128
-#define HISTORY	   10 /* events shown at the start, unless --since says otherwise */
-#define WAIT_S	   25
-#define MARGIN_S   10 /* of the time-out over the long poll */
-#define RETRY_S	   1
+#define HISTORY 10 /* events shown at the start, unless --since says otherwise */
+#define WAIT_S	25
+#define RETRY_S 1
 
 struct watch {
 	const struct vhca_ctl *ctl;
-	char cursor[CURSOR_MAX];
+	char cursor[VHCA_CTL_CURSOR_MAX];
 	bool answered; /* once; from then on a silent agent is waited for */
 	bool silent;   /* said so */
 };
@@ -43,17 +41,10 @@ static int poll_once(struct watch *w, unsigned int wait_s, size_t newest, struct
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
 	struct json_object *events;
-	char path[VHCA_CTL_PATH_MAX];
-	const char *cursor;
-	struct vhca_strbuf sb;
 	size_t n;
 	int r;
 
-	vhca_strbuf_init(&sb, path, sizeof(path));
-	vhca_strbuf_add(&sb, "/v1/events?since=");
-	vhca_ctl_encode(&sb, w->cursor);
-	vhca_strbuf_add(&sb, "&wait=%u", wait_s);
-	r = vhca_ctl_call(w->ctl, "GET", path, NULL, (wait_s + MARGIN_S) * 1000, &doc, err);
+	r = vhca_ctl_get_events(w->ctl, w->cursor, wait_s, &doc, err);
 	if (r < 0)
 		return r;
 	events = vhca_view_array(doc, "events");
@@ -63,11 +54,7 @@ static int poll_once(struct watch *w, unsigned int wait_s, size_t newest, struct
 	(void)fflush(stdout); /* for the pipe behind; main() reports a failure */
 	w->answered = true;
 	w->silent = false;
-	cursor = vhca_view_text(doc, "cursor");
-	if (*cursor && vhca_strcpy(w->cursor, sizeof(w->cursor), cursor) == 0)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
-			      "the agent's answer to /v1/events has no cursor");
+	return vhca_ctl_take_cursor(doc, w->cursor, err);
 }
 
 /* The watcher stays when some events were missed, and when the agent is being restarted,
@@ -99,7 +86,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	if (since && vhca_strcpy(w.cursor, sizeof(w.cursor), since) < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
 				      "--since: a cursor has at most %d characters",
-				      CURSOR_MAX - 1);
+				      VHCA_CTL_CURSOR_MAX - 1);
 	while (r == 0 && !ferror(stdout)) {
 		r = poll_once(&w, wait_s, w.answered || since ? SIZE_MAX : HISTORY, err);
 		if (r < 0)
